@@ -7,7 +7,7 @@ from pathlib import Path
 
 from twin.host.paths import REPOSITORY
 from twin.toolchain import ToolError
-from twin.toolchain.python_environments import PythonEnvironment, compile_bytecode
+from twin.toolchain.python_environments import WORKLOADS_PATH, PythonEnvironment, compile_bytecode
 
 DIFFUSION = PythonEnvironment(
     word="diffusion",
@@ -37,7 +37,7 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
         "HF_HUB_OFFLINE": "1",
         "JAX_PLATFORMS": "cpu",
         "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": str(REPOSITORY / "workloads"),
+        "PYTHONPATH": WORKLOADS_PATH,
         "PYTHONWARNINGS": "ignore",
         **(extra or {}),
     }

@@ -170,6 +170,10 @@ GUARDRAILS = PythonEnvironment(
 """The packages of the image `guardrails`, which the twin runs in a separate environment."""
 
 
+WORKLOADS_PATH = os.pathsep.join((str(REPOSITORY / "workloads"), str(REPOSITORY)))
+"""PYTHONPATH of programs that find `diffusion`, `kernels` and `workloads.common` as in an image."""
+
+
 def guardrails_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment variables for the guard on this machine, without network access.
 
@@ -180,7 +184,7 @@ def guardrails_environment(extra: Mapping[str, str] | None = None) -> dict[str, 
     return {
         **kept,
         "NEMO_GUARDRAILS_NO_USAGE_STATS": "1",  # it reports to its maker otherwise
-        "PYTHONPATH": str(REPOSITORY / "workloads"),
+        "PYTHONPATH": str(REPOSITORY),
         **(extra or {}),
     }
 
@@ -195,6 +199,6 @@ def xla_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     return {
         **kept,
         "JAX_PLATFORMS": "cpu",
-        "PYTHONPATH": str(REPOSITORY / "workloads"),
+        "PYTHONPATH": WORKLOADS_PATH,
         **(extra or {}),
     }

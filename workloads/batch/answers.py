@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from .bucket import Bucket, BucketError, Changed
-from .logs import say
-from .pieces import Piece
+from workloads.common.bucket import Bucket, BucketError, Changed
+from workloads.common.logs import say
+from workloads.common.pieces import Piece
+
 from .records import Held, change_shard, work_prefix
 
 _FIRST_WAIT: Final = 0.5

@@ -9,8 +9,8 @@ from typing import Any
 
 import aiohttp
 
-from workloads.stream.pressure import Pressure
-from workloads.stream.sending import BUSY, TEAM_HEADER, UNSENT, Said, Sender
+from workloads.common.pressure import Pressure
+from workloads.common.sending import BUSY, TEAM_HEADER, UNSENT, Said, Sender
 
 from .answers import Answer, answered, unanswered
 from .settings import Settings

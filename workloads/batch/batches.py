@@ -8,7 +8,8 @@ from typing import Any, Final, cast
 
 from aiohttp import web
 
-from .bucket import Bucket, Changed
+from workloads.common.bucket import Bucket, Changed
+
 from .errors import Refused, invalid
 from .files import Files, is_id, lifetime, listed, page_of
 from .keeper import models_of

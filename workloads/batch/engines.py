@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 import aiohttp
 
-from workloads.stream.cluster import Cluster, ended
+from workloads.common.cluster import Cluster, ended
 
 from .records import Batch
 from .settings import Settings, start_seconds

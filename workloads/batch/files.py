@@ -10,9 +10,10 @@ from typing import Any, Final, TypeVar
 
 from aiohttp import BodyPartReader, web
 
-from .bucket import Bucket, BucketError, reason
+from workloads.common.bucket import Bucket, BucketError, reason
+from workloads.common.logs import say
+
 from .errors import Refused, invalid
-from .logs import say
 from .records import (
     OVER,
     StoredFile,

@@ -12,13 +12,13 @@ import time
 from collections.abc import AsyncGenerator
 from typing import Any, Final
 
-from workloads.stream.cluster import ClusterError
+from workloads.common.bucket import Bucket, BucketError, Changed, Entry, Gone, reason
+from workloads.common.cluster import ClusterError
+from workloads.common.logs import say
 
 from .answers import keep, read_parts, seal
 from .asking import Question
-from .bucket import Bucket, BucketError, Changed, Entry, Gone, reason
 from .engines import Engines
-from .logs import say
 from .metrics import ServiceMetrics
 from .records import (
     GONE,

@@ -10,17 +10,17 @@ from typing import Final
 import aiohttp
 from aiohttp import web
 
-from workloads.stream.pressure import Pressure, look
-from workloads.stream.serving import stopping, watch
+from workloads.common.bucket import Bucket, BucketError, Changed
+from workloads.common.logs import say, set_up
+from workloads.common.pressure import Pressure, look
+from workloads.common.serving import stopping, watch
 
 from .asking import Asking
 from .batches import Batches
-from .bucket import Bucket, BucketError, Changed
 from .engines import engines_of
 from .errors import Refused
 from .files import Files
 from .keeper import Keeper
-from .logs import say, set_up
 from .metrics import ServiceMetrics, WorkerMetrics
 from .records import EVERYONE
 from .settings import Settings, SettingsError, read_settings

@@ -1,42 +1,31 @@
 """Prometheus metrics of the service and the workers."""
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from workloads.common.metrics import ANSWER_SECONDS, Registry
 
-_SECONDS = (0.1, 0.3, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600)
 BACKLOG = "gke_inference_batch_backlog"
 
 
-class WorkerMetrics:
+class WorkerMetrics(Registry):
     """The metrics of one worker."""
 
     def __init__(self) -> None:
-        registry = CollectorRegistry()
-        self._registry = registry
-        self._requests = Counter(
-            "gke_inference_batch_requests",
-            "Batch requests by outcome.",
-            ["outcome"],
-            registry=registry,
+        super().__init__()
+        self._requests = self.counter(
+            "gke_inference_batch_requests", "Batch requests by outcome.", ["outcome"]
         )
         for outcome in ("completed", "failed"):
             self._requests.labels(outcome)
-        self._retries = Counter(
+        self._retries = self.counter(
             "gke_inference_batch_retries",
             "Attempts that failed and were repeated, by what the pool said.",
             ["status"],
-            registry=registry,
         )
-        self.limit = Gauge(
-            "gke_inference_batch_limit", "Requests that may be under way.", registry=registry
-        )
-        self.running = Gauge(
-            "gke_inference_batch_running", "Requests under way.", registry=registry
-        )
-        self.seconds = Histogram(
+        self.limit = self.gauge("gke_inference_batch_limit", "Requests that may be under way.")
+        self.running = self.gauge("gke_inference_batch_running", "Requests under way.")
+        self.seconds = self.histogram(
             "gke_inference_batch_seconds",
             "From the first attempt at a request to its answer.",
-            buckets=_SECONDS,
-            registry=registry,
+            ANSWER_SECONDS,
         )
 
     def answered(self, is_good: bool) -> None:
@@ -47,40 +36,29 @@ class WorkerMetrics:
         """Count a repeated attempt."""
         self._retries.labels(status).inc()
 
-    def text(self) -> bytes:
-        """Return all metrics in Prometheus' text format."""
-        return generate_latest(self._registry)
 
-
-class ServiceMetrics:
+class ServiceMetrics(Registry):
     """The metrics of one replica of the service."""
 
     def __init__(self) -> None:
-        registry = CollectorRegistry()
-        self._registry = registry
-        self.backlog = Gauge(
+        super().__init__()
+        self.backlog = self.gauge(
             BACKLOG,
             "Requests of open batches that are not answered, divided by the service's replicas.",
-            registry=registry,
         )
-        self.window_used = Gauge(
+        self.window_used = self.gauge(
             "gke_inference_batch_window_used_ratio",
             "Share of its completion window that the oldest open batch has used.",
-            registry=registry,
         )
-        self._batches = Counter(
-            "gke_inference_batch_batches",
-            "Batches by the status that they ended with.",
-            ["status"],
-            registry=registry,
+        self._batches = self.counter(
+            "gke_inference_batch_batches", "Batches by the status that they ended with.", ["status"]
         )
         for status in ("cancelled", "completed", "expired", "failed"):
             self._batches.labels(status)
-        self._calls = Counter(
+        self._calls = self.counter(
             "gke_inference_batch_calls",
             "Calls of the API by method, path and status.",
             ["method", "path", "status"],
-            registry=registry,
         )
 
     def ended(self, status: str) -> None:
@@ -90,7 +68,3 @@ class ServiceMetrics:
     def called(self, method: str, path: str, status: int) -> None:
         """Count a call."""
         self._calls.labels(method, path, str(status)).inc()
-
-    def text(self) -> bytes:
-        """Return all metrics in Prometheus' text format."""
-        return generate_latest(self._registry)

@@ -16,7 +16,7 @@ import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
-from .bucket import Bucket, Changed, Entry
+from workloads.common.bucket import Bucket, Changed, Entry
 
 OVER: Final = ("cancelled", "completed", "expired", "failed")
 """Final statuses of a batch."""

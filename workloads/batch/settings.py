@@ -5,8 +5,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from workloads.stream.cluster import ACCOUNT
-from workloads.stream.serving import SettingsError, check_endpoint, read_object
+from workloads.common.cluster import ACCOUNT
+from workloads.common.settings import (
+    SettingsError,
+    check_endpoint,
+    check_range,
+    read_file,
+    read_object,
+)
 
 __all__ = [
     "ENDPOINTS",
@@ -115,11 +121,7 @@ def read_settings(path: Path) -> Settings:
     Raises:
         SettingsError: A field is missing, unknown or of the wrong type.
     """
-    try:
-        text = path.read_text()
-    except OSError as error:
-        raise SettingsError(f"{path}: must be a JSON file, got {error}") from None
-    given = read_object(text, Settings, str(path))
+    given = read_object(read_file(path), Settings, str(path))
     try:
         own = os.environ.get("POD_IP", "")
         given.setdefault("address", own)
@@ -173,6 +175,5 @@ def _check(settings: Settings) -> None:
     for job in settings.engines.values():
         start_seconds(job)
     for each in ("attempts", "max_in_flight", "replicas", "shard_lines"):
-        if getattr(settings, each) < 1:
-            raise SettingsError(f"{each}: must be 1 or more, got {getattr(settings, each)}")
+        check_range(each, getattr(settings, each), 1)
     check_endpoint(settings.endpoint)

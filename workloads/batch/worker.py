@@ -9,10 +9,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from workloads.common.bucket import Bucket, BucketError, Changed, Gone, reason
+from workloads.common.logs import say
+
 from .answers import Answer, Kept, Parts, keep, read_parts, seal, unanswered
 from .asking import Asking, Question, Stopped
-from .bucket import Bucket, BucketError, Changed, Gone, reason
-from .logs import say
 from .metrics import WorkerMetrics
 from .records import (
     Batch,

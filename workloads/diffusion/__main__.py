@@ -88,9 +88,11 @@ def _json(text: str) -> Any:
 
 
 def _train(file: Path) -> int:
-    from . import logs, training  # noqa: PLC0415
+    from workloads.common import logs  # noqa: PLC0415
 
-    logs.set_up(sys.stdout)
+    from . import training  # noqa: PLC0415
+
+    logs.set_up(sys.stdout, logging.INFO, with_tracebacks=True)
     run = importlib.import_module(".xla.training.train", __package__)
     return run.train(training.read(file), partial(logs.say, logging.INFO))
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from workloads.common.metrics import Registry
 
 from .work import STAGES
 
@@ -13,7 +13,7 @@ _STAGE_SECONDS = (0.001, 0.003, 0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2
 OUTCOMES = ("cancelled", "drawn", "failed", "refused", "timed_out")
 
 
-class Metrics:
+class Metrics(Registry):
     """Metrics of one server.
 
     Args:
@@ -21,50 +21,36 @@ class Metrics:
     """
 
     def __init__(self, models: Iterable[str]) -> None:
-        registry = CollectorRegistry()
-        self._registry = registry
-        self.waiting = Gauge(WAITING, "Images that wait for a chip.", registry=registry)
-        self.running = Gauge(RUNNING, "Images that are being generated.", registry=registry)
-        self.queue_limit = Gauge(
-            "diffusion_queue_limit", "Maximum number of waiting images.", registry=registry
+        super().__init__()
+        self.waiting = self.gauge(WAITING, "Images that wait for a chip.")
+        self.running = self.gauge(RUNNING, "Images that are being generated.")
+        self.queue_limit = self.gauge("diffusion_queue_limit", "Maximum number of waiting images.")
+        self.workers = self.gauge(
+            "diffusion_workers", "Processes by state, one per chip.", ["state"]
         )
-        self.workers = Gauge(
-            "diffusion_workers", "Processes by state, one per chip.", ["state"], registry=registry
-        )
-        self.images = Counter(
+        self.images = self.counter(
             "diffusion_images",
             "Images by model and outcome.",
             ["model_name", "outcome"],
-            registry=registry,
         )
-        self.requests = Counter(
-            "diffusion_requests", "Requests by HTTP status.", ["code"], registry=registry
-        )
-        self.request_seconds = Histogram(
+        self.requests = self.counter("diffusion_requests", "Requests by HTTP status.", ["code"])
+        self.request_seconds = self.histogram(
             "diffusion_request_seconds",
             "Time from the request to its complete answer.",
+            _SECONDS,
             ["model_name"],
-            buckets=_SECONDS,
-            registry=registry,
         )
-        self.queue_seconds = Histogram(
-            "diffusion_queue_seconds",
-            "Time that an image waits for a chip.",
-            buckets=_SECONDS,
-            registry=registry,
+        self.queue_seconds = self.histogram(
+            "diffusion_queue_seconds", "Time that an image waits for a chip.", _SECONDS
         )
-        self.stage_seconds = Histogram(
+        self.stage_seconds = self.histogram(
             "diffusion_stage_seconds",
             "One pass of a batch through a stage; a denoising step is one pass.",
+            _STAGE_SECONDS,
             ["stage"],
-            buckets=_STAGE_SECONDS,
-            registry=registry,
         )
-        self.batch_pictures = Histogram(
-            "diffusion_batch_pictures",
-            "Images per batch.",
-            buckets=(1, 2, 3, 4, 6, 8, 16),
-            registry=registry,
+        self.batch_pictures = self.histogram(
+            "diffusion_batch_pictures", "Images per batch.", (1, 2, 3, 4, 6, 8, 16)
         )
         for stage in STAGES:
             self.stage_seconds.labels(stage)
@@ -72,7 +58,3 @@ class Metrics:
             self.request_seconds.labels(model)
             for outcome in OUTCOMES:
                 self.images.labels(model, outcome)
-
-    def page(self) -> bytes:
-        """Return the content of `/metrics`."""
-        return generate_latest(self._registry)

@@ -14,12 +14,15 @@ from typing import Any
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from . import logs, videos
+from workloads.common import logs
+
+from . import videos
 from .config import Settings
 from .metrics import Metrics
 from .protocol import IMAGES, VIDEOS, ApiError, ImageRequest, answer, model_list, parse
 from .service import Service, Shown
 from .streaming import respond
+from .traces import trace_of
 
 _LARGEST_BODY = 1_000_000
 _SERVICE = web.AppKey("service", Service)
@@ -42,7 +45,7 @@ def application(settings: Settings) -> web.Application:
         return await _generate(request, settings, metrics, videos.parse)
 
     async def page(_: web.Request) -> web.StreamResponse:
-        return web.Response(body=metrics.page(), headers={"Content-Type": "text/plain"})
+        return web.Response(body=metrics.text(), headers={"Content-Type": "text/plain"})
 
     async def models(_: web.Request) -> web.StreamResponse:
         return web.json_response(await asyncio.to_thread(model_list, settings))
@@ -60,7 +63,7 @@ def application(settings: Settings) -> web.Application:
 async def _generate(
     request: web.Request, settings: Settings, metrics: Metrics, checked: _Parse
 ) -> web.StreamResponse:
-    trace = logs.trace_of(request.headers.get("traceparent"))
+    trace = trace_of(request.headers.get("traceparent"))
     begun = time.monotonic()
     try:
         body = await request.json()
@@ -146,14 +149,14 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
         refused = ApiError(error.status, error.reason)
         return web.json_response(refused.body(), status=error.status)
     except Exception:  # noqa: BLE001 - whatever it is, the client gets an error it can read
-        logs.log.exception("a request failed")
+        logs.say_failed("a request failed")
         failed = ApiError(500, "the server failed", code="internal_error")
         return web.json_response(failed.body(), status=500)
 
 
 async def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT, then finish open requests."""
-    logs.set_up(sys.stdout)
+    logs.set_up(sys.stdout, logging.INFO, with_tracebacks=True)
     app = application(settings)
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
     await runner.setup()

@@ -7,7 +7,9 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from . import adapters, logs
+from workloads.common import logs
+
+from . import adapters
 from .batching import Picture, Queue, adapters_of
 from .config import Settings
 from .metrics import Metrics

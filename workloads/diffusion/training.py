@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, cast
 
+from workloads.common.settings import check_kind
+
 from .adapters import NAME
 from .config import RANKS, parsed_size
 
@@ -14,11 +16,6 @@ IMAGES = (".jpeg", ".jpg", ".png", ".webp")
 _PATCH_PIXELS = 16
 """Sides must be a multiple of it: a latent is eight pixels, and a patch two latents."""
 MOST_TEXT_TOKENS = 512
-_KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
-    float: ((int, float), "a number"),
-    int: ((int,), "a whole number"),
-    str: ((str,), "a string"),
-}
 
 
 @dataclass(frozen=True)
@@ -101,10 +98,7 @@ class Training:
             ValueError: The message has field, rule and value.
         """
         for entry in fields(self):
-            value = getattr(self, entry.name)
-            kinds, words = _KINDS[entry.type]
-            if not isinstance(value, kinds) or isinstance(value, bool):
-                raise ValueError(f"{entry.name}: must be {words}, got {value!r}")
+            check_kind(entry.name, entry.type, getattr(self, entry.name))
 
     @property
     def sides(self) -> tuple[int, int]:

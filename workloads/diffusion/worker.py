@@ -6,6 +6,7 @@ denoising steps, and answers on standard output. It ends when its input ends.
 
 import base64
 import importlib
+import logging
 import os
 import queue
 import sys
@@ -16,7 +17,9 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, BinaryIO
 
-from . import frames, logs
+from workloads.common import logs
+
+from . import frames
 from .adapters import Adapter
 from .config import Settings
 from .work import Batch, Lap, Pipeline
@@ -177,5 +180,5 @@ def main(settings: Settings) -> None:
     """Run a worker on this process's standard streams; output of libraries goes to the log."""
     send = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    logs.set_up(sys.stderr)
+    logs.set_up(sys.stderr, logging.INFO, with_tracebacks=True)
     Worker(settings, sys.stdin.buffer, send).run()

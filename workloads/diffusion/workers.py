@@ -11,7 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import frames, logs
+from workloads.common import logs
+
+from . import frames
 from .batching import Picture, batch_of
 from .config import Settings
 from .worker import chip_environment

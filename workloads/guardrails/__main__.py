@@ -7,7 +7,8 @@ from pathlib import Path
 
 from aiohttp import web
 
-from . import logs
+from workloads.common import logs
+
 from .metrics import Metrics
 from .rails import Rails, RailsError
 from .server import application
@@ -28,7 +29,9 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: list[str] | None = None) -> int:
     """Serve until a signal ends it; return the exit status."""
     given = parser().parse_args(argv)
-    logs.set_up(sys.stderr)
+    # NeMo Guardrails writes what it checks into its own logs, even of a failed action
+    logs.set_up(sys.stderr, libraries=logs.SILENT)
+    logging.getLogger("nemoguardrails").setLevel(logs.SILENT)
     try:
         rails = Rails.load(given.config)
     except RailsError as error:

@@ -13,7 +13,8 @@ from typing import Any, cast
 
 from aiohttp import web
 
-from . import logs
+from workloads.common import logs
+
 from .metrics import Metrics
 from .rails import ALLOW, BLOCK, PHASES, REPLACE, Rails, RailsError, Text, Verdict
 
@@ -58,7 +59,7 @@ def application(rails: Rails, metrics: Metrics) -> web.Application:
         return web.json_response({"status": "ready", "phases": list(rails.phases)})
 
     async def page(_: web.Request) -> web.StreamResponse:
-        return web.Response(body=metrics.page(), headers={"Content-Type": "text/plain"})
+        return web.Response(body=metrics.text(), headers={"Content-Type": "text/plain"})
 
     app = web.Application(client_max_size=_LARGEST_BODY)
     app.router.add_post("/v1/check", check)

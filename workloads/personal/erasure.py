@@ -3,15 +3,17 @@
 import asyncio
 import contextlib
 import json
+import logging
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
+from workloads.common.logs import say
+
 from .adopting import adopt
 from .jobs import KINDS, ClusterError, Jobs
-from .logs import say
 from .sets import Unreadable, folder_of, from_bytes, set_of, tombstone_of
 from .settings import FrontSettings, WorkSettings
 from .share import folders, marks, remove
@@ -59,9 +61,9 @@ class Eraser:
         try:
             return await self._erase(user)
         except (BucketError, ClusterError) as error:
-            say("WARNING", f"a deletion waits: {error}")
+            say(logging.WARNING, f"a deletion waits: {error}")
         except Exception as error:  # noqa: BLE001 - its text may have a user's name
-            say("ERROR", f"a deletion waits: {type(error).__name__}")
+            say(logging.ERROR, f"a deletion waits: {type(error).__name__}")
         return False
 
     async def _erase(self, user: str) -> bool:
@@ -87,7 +89,7 @@ class Eraser:
         deleted |= await self._sweep(user)
         left = await self._found(user)
         if left:
-            say("WARNING", "a deletion waits: something is left", **_counts(left))
+            say(logging.WARNING, "a deletion waits: something is left", **_counts(left))
             return False
         # last: without its mark, nobody finds a folder that a pod or a kill leaves
         await asyncio.to_thread(self._unmark, user)

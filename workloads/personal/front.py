@@ -1,6 +1,7 @@
 """The service on Cloud Run: announces sets, signs uploads, starts, shows and deletes."""
 
 import json
+import logging
 import re
 import time
 import uuid
@@ -10,7 +11,8 @@ from typing import Any, Final, Protocol
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from .logs import say
+from workloads.common.logs import say
+
 from .places import take_place
 from .sets import ENDED, Refused, Set, asked, checked_name, from_bytes, is_of, state_of
 from .sets import tombstone_of as tombstone
@@ -218,7 +220,7 @@ async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
         return web.json_response({"error": str(error)}, status=error.status)
     except (BucketError, SigningError, OSError) as error:
         reason = str(error) if not isinstance(error, OSError) else type(error).__name__
-        say("ERROR", reason)
+        say(logging.ERROR, reason)
         return web.json_response(
             {"error": f"service: must be reachable, got {reason}"},
             status=503,
@@ -227,5 +229,5 @@ async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     except web.HTTPException as error:
         return web.json_response({"error": error.reason}, status=error.status)
     except Exception as error:  # noqa: BLE001 - its text may have a prompt or a user's name
-        say("ERROR", type(error).__name__)
+        say(logging.ERROR, type(error).__name__)
         return web.json_response({"error": "service: failed, see its log"}, status=500)

@@ -4,7 +4,8 @@ import copy
 import json
 from typing import Any, Final, Protocol
 
-from ..stream.cluster import Cluster, ClusterError, ended
+from workloads.common.cluster import Cluster, ClusterError, ended
+
 from .sets import Set
 from .settings import WorkSettings
 

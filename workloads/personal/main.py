@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import logging
 import os
 import socket
+import sys
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,14 +16,15 @@ from typing import Any, Final
 import aiohttp
 from aiohttp import web
 
-from ..batch.bucket import Bucket
-from ..stream.serving import stopping
-from ..stream.source import Delivery
+from workloads.common.bucket import Bucket
+from workloads.common.logs import say, set_up
+from workloads.common.serving import stopping
+from workloads.stream.source import Delivery
+
 from .adopting import adopt
 from .erasure import Eraser
 from .front import Front
 from .jobs import SetJobs
-from .logs import say
 from .sets import Refused, checked_name
 from .settings import FrontSettings, SettingsError, WorkSettings, read
 from .share import Sweeper
@@ -43,6 +46,7 @@ _SHUTDOWN_SECONDS: Final = 8.0
 
 def main(arguments: Sequence[str]) -> int:
     """Run until SIGTERM and return the exit code: 2 for settings that cannot be used."""
+    set_up(sys.stderr)
     try:
         if len(arguments) != 2 or arguments[0] not in _ROLES:
             raise SettingsError(f"arguments: must be a role ({', '.join(_ROLES)}) and a file")
@@ -54,13 +58,14 @@ def main(arguments: Sequence[str]) -> int:
         else:
             asyncio.run(_work(read(WorkSettings, text)))
     except (SettingsError, KeyError, OSError) as error:
-        say("ERROR", str(error))
+        say(logging.ERROR, str(error))
         return 2
     return 0
 
 
 async def _serve(settings: FrontSettings) -> None:
-    from ..stream.pubsub import PubSubTopic  # noqa: PLC0415 - the worker has no topic
+    from workloads.stream.pubsub import PubSubTopic  # noqa: PLC0415 - the worker has no topic
+
     from .signing import Signer  # noqa: PLC0415
 
     stop = stopping()
@@ -80,7 +85,7 @@ async def _serve(settings: FrontSettings) -> None:
     publishers = publisher(settings.topic), publisher(settings.erasures_topic)
     app = Front(settings, Bucket(settings.bucket), signer, *publishers).application()
     runner = await _listen(app, int(os.environ.get("PORT", "8080")))
-    say("INFO", "serving")
+    say(logging.INFO, "serving")
     await stop.wait()
     await runner.cleanup()  # requests that it has are answered
 
@@ -93,7 +98,7 @@ async def _listen(app: web.Application, port: int) -> web.AppRunner:
 
 
 async def _work(settings: WorkSettings) -> None:
-    from ..stream.pubsub import PubSubSource  # noqa: PLC0415 - the service has no subscription
+    from workloads.stream.pubsub import PubSubSource  # noqa: PLC0415 - the service has no subscription
 
     stop = stopping()
     objects = Bucket(settings.bucket)
@@ -125,7 +130,7 @@ async def _work(settings: WorkSettings) -> None:
         await _listen(app, settings.port)
         for source in sources:
             source.start(receive)
-        say("INFO", "working")
+        say(logging.INFO, "working")
         ends: list[asyncio.Task[Any]] = [asyncio.create_task(source.ended()) for source in sources]
         ends.append(asyncio.create_task(stop.wait()))
         sweeps = asyncio.create_task(_sweep(settings, objects))
@@ -156,16 +161,16 @@ async def sweep_once(
 
     async def removed() -> None:
         if number := await Sweeper(settings, objects, now).sweep():
-            say("INFO", "removed old folders of the shared folder", folders=number)
+            say(logging.INFO, "removed old folders of the shared folder", folders=number)
 
     for step in (partial(adopt, settings, objects), removed):
         try:
             await step()
         except (BucketError, OSError) as error:
             reason = str(error) if isinstance(error, BucketError) else type(error).__name__
-            say("WARNING", f"the shared folder waits: {reason}")
+            say(logging.WARNING, f"the shared folder waits: {reason}")
         except Exception as error:  # noqa: BLE001 - its text may have a user's name
-            say("ERROR", f"the shared folder waits: {type(error).__name__}")
+            say(logging.ERROR, f"the shared folder waits: {type(error).__name__}")
 
 
 async def _one(delivery: Delivery, worker: Worker, eraser: Eraser) -> None:
@@ -183,7 +188,7 @@ async def handled(data: bytes, worker: Worker, eraser: Eraser) -> bool:
         user = checked_name("user", str(found["user"]))
         name = None if "erasure" in found else checked_name("set", str(found["set"]))
     except (ValueError, KeyError, TypeError, RecursionError, Refused):
-        say("ERROR", "message: must be an object with user and set or erasure")
+        say(logging.ERROR, "message: must be an object with user and set or erasure")
         return True
     return await (eraser.erase(user) if name is None else worker.process(user, name))
 

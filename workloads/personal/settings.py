@@ -1,20 +1,11 @@
 """The settings of both roles, read from one JSON object."""
 
-from dataclasses import MISSING, dataclass, fields
-from typing import Any, Final, TypeVar, cast
+from dataclasses import dataclass
+from typing import Any
 
-from ..stream.serving import SettingsError, check_endpoint, read_object
+from workloads.common.settings import SettingsError, check_endpoint, check_range, read
 
 __all__ = ["FrontSettings", "SettingsError", "WorkSettings", "read"]
-
-_KINDS: Final[dict[Any, tuple[tuple[type, ...], str]]] = {
-    float: ((int, float), "a number"),
-    int: ((int,), "a whole number"),
-    str: ((str,), "a string"),
-    dict[str, Any]: ((dict,), "an object"),
-    tuple[str, ...]: ((list, tuple), "a list of strings"),
-}
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -49,10 +40,10 @@ class FrontSettings:
         Raises:
             SettingsError: With field, rule and value.
         """
-        _within("min_photos", self.min_photos, 1, self.max_photos)
-        _within("upload_seconds", self.upload_seconds, 1, 604_800)
-        _within("max_open_sets", self.max_open_sets, 1, 1000)
-        _within("max_bytes", self.max_bytes, 1, 100_000_000)
+        check_range("min_photos", self.min_photos, 1, self.max_photos)
+        check_range("upload_seconds", self.upload_seconds, 1, 604_800)
+        check_range("max_open_sets", self.max_open_sets, 1, 1000)
+        check_range("max_bytes", self.max_bytes, 1, 100_000_000)
         if not self.callback_hosts:
             raise SettingsError("callback_hosts: must have a host, got none")
 
@@ -107,33 +98,8 @@ class WorkSettings:
         Raises:
             SettingsError: With field, rule and value.
         """
-        _within("lease_seconds", self.lease_seconds, 0.1, 600)
-        _within("callback_tries", self.callback_tries, 1, 50)
-        _within("sets", self.sets, 1, 1000)
-        _within("retention_days", self.retention_days, 2, 3650)
+        check_range("lease_seconds", self.lease_seconds, 0.1, 600)
+        check_range("callback_tries", self.callback_tries, 1, 50)
+        check_range("sets", self.sets, 1, 1000)
+        check_range("retention_days", self.retention_days, 2, 3650)
         check_endpoint(self.endpoint)
-
-
-def read(kind: type[_T], text: str) -> _T:
-    """Return the settings in a JSON text.
-
-    Raises:
-        SettingsError: A field is missing, unknown or of another kind.
-    """
-    given = read_object(text, kind)
-    known = {each.name: each for each in fields(cast("Any", kind))}
-    for name, value in given.items():
-        kinds, words = _KINDS[known[name].type]
-        if not isinstance(value, kinds) or isinstance(value, bool):
-            raise SettingsError(f"{name}: must be {words}, got {value!r}")
-        if isinstance(value, list):
-            given[name] = tuple(cast("list[str]", value))
-    for name, each in known.items():
-        if each.default is MISSING and not given.get(name):
-            raise SettingsError(f"{name}: must be set, got nothing")
-    return kind(**given)
-
-
-def _within(field: str, value: float, least: float, most: float) -> None:
-    if not least <= value <= most:
-        raise SettingsError(f"{field}: must be {least} to {most}, got {value}")

@@ -6,14 +6,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from ..batch.bucket import BucketError, Changed, Entry
+from workloads.common.bucket import BucketError, Changed, Entry
+
 from .sets import ENDED, Set, from_bytes, state_of
 
 __all__ = ["BucketError", "Changed", "Entry", "Held", "Lost", "Objects", "take"]
 
 
 class Objects(Protocol):
-    """The part of a bucket that is used (workloads/batch/bucket.py)."""
+    """The part of a bucket that is used (workloads/common/bucket.py)."""
 
     async def read(self, name: str) -> tuple[bytes, int] | None:
         """Return content and generation."""

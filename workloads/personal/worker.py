@@ -4,15 +4,17 @@ import asyncio
 import base64
 import contextlib
 import json
+import logging
 import shutil
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from workloads.common.logs import say
+
 from . import callback
 from .jobs import KINDS, ClusterError, Jobs, ended, job_name, objects_of
-from .logs import say
 from .sets import ENDED, tombstone_of
 from .settings import WorkSettings
 from .share import ADAPTER_FILE, is_marked, is_of_others, mark, remove
@@ -86,10 +88,10 @@ class Worker:
         except Lost:
             return False  # its worker may be gone by the next delivery
         except (BucketError, ClusterError, Retry) as error:
-            say("WARNING", f"a set waits: {type(error).__name__}: {error}")
+            say(logging.WARNING, f"a set waits: {type(error).__name__}: {error}")
             return False
         except Exception as error:  # noqa: BLE001 - its text may have a prompt or a user's name
-            say("ERROR", f"a set waits: {type(error).__name__}")
+            say(logging.ERROR, f"a set waits: {type(error).__name__}")
             return False
 
     async def _under_lease(self, held: Held) -> bool:
@@ -129,7 +131,7 @@ class Worker:
             except Failed as error:
                 held.set.error = str(error)
                 await held.enter("calling")
-            say("INFO", "stage", stage=held.set.stage, seconds=held.set.seconds)
+            say(logging.INFO, "stage", stage=held.set.stage, seconds=held.set.seconds)
 
     async def _submit(self, held: Held) -> None:
         content, job = objects_of(held.set, self._settings)

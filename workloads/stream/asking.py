@@ -5,9 +5,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from workloads.common.pressure import Pressure
+from workloads.common.sending import BUSY, LATE, Said, Sender
+
 from .messages import Poison, Request
-from .pressure import Pressure
-from .sending import BUSY, LATE, Said, Sender
 
 
 class Unanswered(Exception):

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import aiohttp
 
+from workloads.common.logs import say, set_up
+from workloads.common.pressure import Pressure, look
+from workloads.common.sending import Sender
+from workloads.common.serving import stopping, watch
+
 from .asking import Asking
-from .logs import say, set_up
 from .metrics import Metrics
-from .pressure import Pressure, look
 from .results import BigQueryResults, BucketResults, Publishes, Results, TopicResults
-from .sending import Sender
-from .serving import stopping, watch
 from .settings import Settings, SettingsError, read_settings
 from .source import Source, SourceError
 from .worker import Worker

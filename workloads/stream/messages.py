@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-from .sending import TEAM_HEADER
+from workloads.common.sending import TEAM_HEADER
 
 _PATHS: Final = {
     "messages": "/v1/chat/completions",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from .serving import SettingsError, check_endpoint, read_object
+from workloads.common.settings import SettingsError, check_endpoint, read_file, read_object
 
 __all__ = ["Settings", "SettingsError", "read_settings"]
 
@@ -66,11 +66,7 @@ def read_settings(path: Path) -> Settings:
     Raises:
         SettingsError: A field is missing, unknown or of another kind.
     """
-    try:
-        text = path.read_text()
-    except OSError as error:
-        raise SettingsError(f"{path}: must be a JSON file, got {error}") from None
-    given = read_object(text, Settings, str(path))
+    given = read_object(read_file(path), Settings, str(path))
     try:
         given.setdefault("address", os.environ.get("POD_IP", ""))
         given["names"] = tuple(given.get("names", ()))

@@ -6,12 +6,13 @@ import time
 from dataclasses import dataclass, field
 from typing import Final
 
+from workloads.common.logs import say
+from workloads.common.pressure import Pressure
+
 from .asking import Asking, Unanswered
 from .google_api import GoogleError
-from .logs import say
 from .messages import Message, Poison, request_of
 from .metrics import Metrics
-from .pressure import Pressure
 from .results import Publishes, Results
 from .settings import Settings
 from .source import Delivery, Source, SourceError, TooLarge

@@ -107,8 +107,10 @@ def build_command(target: Target, *, push: bool = True, metadata: str = METADATA
     build, first = target.build, target.repositories[0]
     return [
         "docker", "buildx", "build",
-        "--file", f"workloads/images/{build.folder}/Dockerfile",
+        "--file", "workloads/images/Dockerfile",
+        "--target", build.folder,
         "--platform", "linux/amd64",
+        "--build-arg", f"IMAGE={build.folder}",
         "--build-arg", f"BASE={build.base.reference}",
         "--build-arg", f"ENGINE_VERSION={build.version}",
         "--build-arg", f"REVISION={target.revision}",

@@ -120,12 +120,15 @@ def test_a_web_server_with_a_read_only_root_needs_its_folder_for_temporary_files
 
 @pytest.mark.parametrize("folder", sorted(build.folder for build in builds().values()))
 def test_the_entry_point_and_the_user_of_a_build_are_those_of_its_dockerfile(folder: str) -> None:
-    last = (IMAGES / folder / "Dockerfile").read_text().rpartition("\nFROM ")[2]
+    text = (IMAGES / "Dockerfile").read_text()
+    _, start, rest = text.partition(f" AS {folder}\n")
+    assert start
+    last = rest.partition("\nFROM ")[0]
     (entry,) = re.findall(r"^ENTRYPOINT (\[.*\])$", last, re.M)
     (user,) = re.findall(r"^USER (\S+)$", last, re.M)
     found: Contents = contents()[folder]
     assert (list(found.entrypoint), found.user) == (json.loads(entry), user)
-    has_shell = not last.startswith("scratch")
+    has_shell = f"FROM program AS {folder}\n" not in text
     assert found.has("bash") == has_shell
     assert found.has("ray") == (folder == "vllm-tpu" or "ray --version" in last)
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,35 +17,87 @@ _LAUNCHER = '["python3", "-m", "engine"]'
 _ENTRIES = {
     "batch": '["python3", "-m", "workloads.batch"]',
     "callout": '["/callout"]',
-    "guardrails": '["python3", "-m", "guardrails"]',
+    "guardrails": '["python3", "-m", "workloads.guardrails"]',
     "personal": '["python3", "-m", "workloads.personal"]',
     "relay": '["/relay"]',
     "body-router": '["/router"]',
-    "stream": '["python3", "-m", "stream"]',
+    "stream": '["python3", "-m", "workloads.stream"]',
 }
-"""Of images without an engine, by folder."""
+"""Of images without an engine, by target."""
 _REMOTE = re.compile(r"(?i)^(https?|git|ssh)://|^git@")
 
 
 @dataclass(frozen=True)
 class Dockerfile:
-    """A parsed file and the folder its COPY instructions read from."""
+    """What a target of a parsed file runs, and the folder its COPY instructions read from."""
 
     path: Path
     context: Path
+    target: str
     instructions: list[Instruction]
+    """Those before the first stage, and those of the stages that the target needs, in order."""
 
     @classmethod
-    def read(cls, path: Path, context: Path, scratch: Path) -> "Dockerfile":
+    def read(cls, path: Path, context: Path, scratch: Path, target: str) -> "Dockerfile":
         """Parse a file; the parser wants one that it may write."""
         parser = DockerfileParser(str(scratch / "Dockerfile"))
-        parser.content = path.read_text()
-        found: list[Any] = [each for each in parser.structure if each["instruction"] != "COMMENT"]
-        return cls(path, context, found)
+        parser.content = path.read_text().replace("${IMAGE}", target)
+        head, stages = _stages(parser.structure)
+        needed, left = set[str](), [target]
+        while left:
+            name = left.pop()
+            if name in stages and name not in needed:
+                needed.add(name)
+                left += _sources(stages[name])
+        found = [each for name, of in stages.items() if name in needed for each in of]
+        return cls(path, context, target, [*head, *found])
+
+    @property
+    def last(self) -> list[Instruction]:
+        """Instructions of the target's own stage."""
+        at = max(at for at, each in enumerate(self.instructions) if each["instruction"] == "FROM")
+        return self.instructions[at:]
 
     def all(self, name: str) -> list[str]:
         """Return the values of an instruction."""
         return [each["value"] for each in self.instructions if each["instruction"] == name]
+
+
+def targets(path: Path, scratch: Path) -> list[str]:
+    """Return the targets of a file that end as an image: those with an entry point."""
+    parser = DockerfileParser(str(scratch / "Dockerfile"))
+    parser.content = path.read_text()
+    _, stages = _stages(parser.structure)
+    return [
+        name
+        for name, of in stages.items()
+        if any(each["instruction"] == "ENTRYPOINT" for each in of)
+    ]
+
+
+def _stages(structure: Iterable[Any]) -> tuple[list[Instruction], dict[str, list[Instruction]]]:
+    head: list[Instruction] = []
+    stages: dict[str, list[Instruction]] = {}
+    current = head
+    for each in structure:
+        if each["instruction"] == "COMMENT":
+            continue
+        if each["instruction"] == "FROM":
+            current = stages.setdefault(each["value"].split()[-1], [])
+        current.append(each)
+    return head, stages
+
+
+def _sources(stage: list[Instruction]) -> list[str]:
+    """Return the stages that a stage starts from or copies from."""
+    copied = [
+        word.removeprefix("--from=")
+        for each in stage
+        if each["instruction"] == "COPY"
+        for word in each["value"].split()
+        if word.startswith("--from=")
+    ]
+    return [stage[0]["value"].split()[0], *copied]
 
 
 def unpinned_bases(file: Dockerfile) -> Iterator[str]:
@@ -67,12 +119,7 @@ def unpinned_bases(file: Dockerfile) -> Iterator[str]:
 
 def last_user(file: Dockerfile) -> Iterator[str]:
     """The last user is a number that is not root's: a cluster can check only numbers."""
-    last_from = max(
-        at for at, each in enumerate(file.instructions) if each["instruction"] == "FROM"
-    )
-    users = [
-        each["value"] for each in file.instructions[last_from:] if each["instruction"] == "USER"
-    ]
+    users = [each["value"] for each in file.last if each["instruction"] == "USER"]
     if not users or not re.fullmatch(r"[1-9]\d*:[1-9]\d*", users[-1]):
         yield f"USER: must end as UID:GID, not root, got {users}"
 
@@ -115,7 +162,8 @@ def absent_sources(file: Dockerfile, existing: Callable[[str], bool]) -> Iterato
         for source in [word for word in words if not word.startswith("--")][:-1]:
             if not existing(source.rstrip("/")):
                 yield f"COPY {value}: there is no {source} in the context"
-            allowed = {f"!{source.rstrip('/')}", f"!{source.rstrip('/')}/**"}
+            name = re.sub(r"^images/[^/]+/", "images/*/", source.rstrip("/"))
+            allowed = {f"!{name}", f"!{name}/**"}
             if "*" not in ignore or not allowed & set(ignore):
                 yield f"COPY {value}: the .dockerignore does not let {source} through"
 
@@ -130,7 +178,7 @@ def shell_entry(file: Dockerfile) -> Iterator[str]:
                 words = None
             if not isinstance(words, list):
                 yield f"{name} {value}: must be a JSON list"
-    if file.all("ENTRYPOINT")[-1:] != [_ENTRIES.get(file.path.parent.name, _LAUNCHER)]:
+    if file.all("ENTRYPOINT")[-1:] != [_ENTRIES.get(file.target, _LAUNCHER)]:
         yield "ENTRYPOINT: must be the launcher"
 
 

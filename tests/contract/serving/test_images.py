@@ -6,7 +6,7 @@ import pytest
 
 from gke_inference.catalogue.versions import builds, engine_version, lock
 from scripts.images import lock as images_lock
-from scripts.images.lock import folder_of, locks
+from scripts.images.lock import locks
 from tests.contract.serving import dockerfiles
 from twin.host.paths import WORKLOADS
 
@@ -14,19 +14,19 @@ OURS = sorted(build.folder for build in builds().values())
 ENGINES = sorted(build.folder for name, build in builds().items() if name in lock()["engines"])
 
 
+FILE = WORKLOADS / "images" / "Dockerfile"
+
+
 def read(folder, tmp_path):
-    return dockerfiles.Dockerfile.read(
-        WORKLOADS / "images" / folder / "Dockerfile", WORKLOADS, tmp_path
-    )
+    return dockerfiles.Dockerfile.read(FILE, WORKLOADS, tmp_path, folder)
 
 
 def exists(source):
     return (WORKLOADS / source).exists()
 
 
-def test_every_folder_of_images_is_in_the_lock():
-    folders = {path.parent.name for path in (WORKLOADS / "images").glob("*/Dockerfile")}
-    assert folders == set(OURS)
+def test_every_target_of_the_dockerfile_is_in_the_lock(tmp_path):
+    assert sorted(dockerfiles.targets(FILE, tmp_path)) == OURS
 
 
 @pytest.mark.parametrize("folder", OURS)
@@ -37,8 +37,8 @@ def test_a_dockerfile_breaks_no_rule(folder, tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("ARG BASE\nFROM", "ARG BASE=vllm/vllm-openai:latest\nFROM", "must have no default"),
-        ("FROM ${BASE}\n", "FROM vllm/vllm-openai:v0.32.0\n", "a stage or a digest"),
+        ("ARG BASE\n", "ARG BASE=vllm/vllm-openai:latest\n", "must have no default"),
+        ("FROM ${BASE} AS", "FROM vllm/vllm-openai:v0.32.0 AS", "a stage or a digest"),
         ("USER 1000:1000", "USER engine", "must end as UID:GID"),
         ("USER 1000:1000", "USER 0:0", "must end as UID:GID"),
         ("USER 1000:1000\n", "", "must end as UID:GID"),
@@ -57,14 +57,13 @@ def test_a_dockerfile_breaks_no_rule(folder, tmp_path):
     ],
 )
 def test_a_broken_rule_is_found(old, new, message, tmp_path):
-    source = WORKLOADS / "images" / "vllm-gpu" / "Dockerfile"
-    assert old in source.read_text()
+    assert old in FILE.read_text()
     broken = tmp_path / "broken"
     broken.mkdir()
     path = broken / "Dockerfile"
-    path.write_text(source.read_text().replace(old, new, 1))
-    Path(f"{path}.dockerignore").write_text(Path(f"{source}.dockerignore").read_text())
-    file = dockerfiles.Dockerfile.read(path, WORKLOADS, tmp_path)
+    path.write_text(FILE.read_text().replace(old, new))
+    Path(f"{path}.dockerignore").write_text(Path(f"{FILE}.dockerignore").read_text())
+    file = dockerfiles.Dockerfile.read(path, WORKLOADS, tmp_path, "vllm-gpu")
     assert message in "\n".join(dockerfiles.problems(file, exists))
 
 
@@ -148,12 +147,11 @@ def test_the_packages_are_locked_for_the_python_of_their_base():
             assert build.base.tag.startswith(f"{images_lock.PYTHON}.")
 
 
-def test_a_build_refuses_another_release_than_the_lock_says():
-    for build in builds().values():
-        text = (folder_of(build) / "Dockerfile").read_text()
-        if build.folder not in ENGINES or build.folder == "diffusion-tpu":
-            continue
-        assert "ENGINE_VERSION" in text.split("RUN install")[1]
+@pytest.mark.parametrize("folder", [each for each in ENGINES if each != "diffusion-tpu"])
+def test_a_build_refuses_another_release_than_the_lock_says(folder, tmp_path):
+    own = read(folder, tmp_path).last
+    assert [each["value"] for each in own if each["instruction"] == "ARG"] == ["ENGINE_VERSION"]
+    assert any(each["instruction"] == "RUN" and "ENGINE_VERSION" in each["value"] for each in own)
 
 
 @pytest.mark.needs_tools
@@ -190,14 +188,29 @@ def test_resolving_leaves_no_address_behind(monkeypatch, tmp_path):
     assert {"--no-emit-index-url", "--no-emit-find-links", "--generate-hashes"} <= set(asked[0])
 
 
-@pytest.mark.parametrize("name", ["guardrails", "personal", "stream"])
-def test_the_images_of_python_alone_are_built_by_the_same_steps(name):
-    """What may differ: the name, the program, its variables, and how it starts."""
+@pytest.mark.parametrize("name", ["batch", "guardrails", "personal", "stream"])
+def test_an_image_of_python_alone_adds_only_its_program(name, tmp_path):
+    first, *own = read(name, tmp_path).last
+    assert first["value"] == f"service AS {name}"
+    copied = [each["value"] for each in own if each["instruction"] == "COPY"]
+    assert copied[-1] == f"--chmod=0555 {name}/ /opt/gke-inference/workloads/{name}/"
+    assert all(each.startswith("--chmod=0555 ") for each in copied)
+    assert sum(each["instruction"] == "RUN" for each in own) == 1
 
-    def steps(folder: str) -> list[str]:
-        text = (WORKLOADS / "images" / folder / "Dockerfile").read_text().replace("\\\n", " ")
-        lines = [" ".join(line.split()) for line in text.replace(folder, "NAME").splitlines()]
-        own = ("#", "COPY --chmod", "ENV HOME", "RUN python3 -c", "ENTRYPOINT", "WORKDIR", "LABEL")
-        return [line for line in lines if line and not line.startswith(own)]
 
-    assert steps(name) == steps("batch")
+@pytest.mark.parametrize("name", OURS)
+def test_an_image_copies_every_folder_that_its_programs_import(name, tmp_path):
+    """A folder that is missing in an image fails there only, at the build or at the start."""
+    copied = {
+        word.rstrip("/")
+        for each in read(name, tmp_path).all("COPY")
+        for word in each.split()[:-1]
+        if not word.startswith(("--", "/", "images/"))
+    }
+    for folder in sorted(copied - {"__init__.py", "gateway"}):
+        for file in (WORKLOADS / folder).rglob("*.py"):
+            for imported in re.findall(
+                r"^\s*from (?:workloads|\.\.)\.?(\w+)[. ]", file.read_text(), re.M
+            ):
+                is_folder = (WORKLOADS / imported / "__init__.py").exists()
+                assert not is_folder or imported in copied, f"{file} imports {imported}"

@@ -18,7 +18,7 @@ class Guard:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = folder / f"guard-{self.port}.log"
-        argv = [str(GUARDRAILS.python()), "-m", "guardrails", "--address", "127.0.0.1"]
+        argv = [str(GUARDRAILS.python()), "-m", "workloads.guardrails", "--address", "127.0.0.1"]
         argv += ["--port", str(self.port), *(["--config", str(config)] if config else [])]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(

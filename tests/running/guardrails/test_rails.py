@@ -54,7 +54,15 @@ def test_rails_that_do_not_load_end_the_process_with_one_line(tmp_path: Path, fi
         (folder / name).write_text(text)
     GUARDRAILS.install(lambda *_: None)
     answer = subprocess.run(
-        [str(GUARDRAILS.python()), "-m", "guardrails", "--config", str(folder), "--port", "1"],
+        [
+            str(GUARDRAILS.python()),
+            "-m",
+            "workloads.guardrails",
+            "--config",
+            str(folder),
+            "--port",
+            "1",
+        ],
         env=guardrails_environment(),
         capture_output=True,
         text=True,

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from workloads.batch.bucket import Bucket, Changed, Entry, Gone
-from workloads.batch.pieces import Piece
+from workloads.common.bucket import Bucket, Changed, Entry, Gone
+from workloads.common.pieces import Piece
 
 _T = TypeVar("_T")
 

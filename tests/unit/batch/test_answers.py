@@ -8,8 +8,8 @@ import pytest
 from tests.unit.batch.memory import Memory
 from workloads.batch import answers
 from workloads.batch.answers import Answer, Kept, Parts, answered, read_parts, seal
-from workloads.batch.pieces import Piece, contents_of
 from workloads.batch.records import Held, Shard
+from workloads.common.pieces import Piece, contents_of
 
 HELD = Held("batch_1", Shard(0, 0, 100, 1, 9), 0)
 

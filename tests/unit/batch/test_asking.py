@@ -14,7 +14,7 @@ from aiohttp import web
 from workloads.batch.answers import Answer
 from workloads.batch.asking import Asking, Question, Stopped
 from workloads.batch.settings import Model, Settings
-from workloads.stream.pressure import Pressure
+from workloads.common.pressure import Pressure
 
 Respond = Callable[[int], web.Response]
 

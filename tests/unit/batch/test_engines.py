@@ -19,7 +19,7 @@ from workloads.batch.records import Shard, add_shard, now, shards_of
 from workloads.batch.settings import START_ANNOTATION, Model, SettingsError, read_settings
 from workloads.batch.validation import Bounds, check
 from workloads.batch.worker import Worker
-from workloads.stream.cluster import ClusterError
+from workloads.common.cluster import ClusterError
 
 TEMPLATE: dict[str, Any] = {
     "apiVersion": "batch/v1",

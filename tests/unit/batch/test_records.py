@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from tests.unit.batch.memory import Memory
-from workloads.batch.bucket import BucketError, Changed
 from workloads.batch.records import Held, Shard, add_shard, change_shard, shards_of
+from workloads.common.bucket import BucketError, Changed
 
 SHARD = Shard(0, 0, 100, 1, 9)
 

@@ -12,7 +12,7 @@ from typing import Any
 import google_crc32c
 import pytest
 
-from workloads.batch.bucket import Bucket, BucketError, Changed
+from workloads.common.bucket import Bucket, BucketError, Changed
 
 _MIB = 2**20
 SIZE = 20 * _MIB

@@ -9,7 +9,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from tests.unit.personal.world import BODY, PNG, World
-from workloads.batch.bucket import Entry
+from workloads.common.bucket import Entry
 from workloads.personal.settings import FrontSettings, SettingsError, read
 
 _NO_ERASURE = "erasure: must be one that is complete, got '../users/alice/one/state'"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from workloads.batch.bucket import Entry
+from workloads.common.bucket import Entry
 from workloads.personal.erasure import Eraser
 from workloads.personal.front import Front
 from workloads.personal.jobs import USER

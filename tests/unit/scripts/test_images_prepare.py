@@ -134,7 +134,7 @@ def test_one_step_creates_the_repository_builds_the_images_and_reads_their_diges
     assert (bucket, name) == (BUCKET, "HEAD.tar.gz")
     with tarfile.open(fileobj=io.BytesIO(rig.objects.kept[bucket, name])) as archive:
         names = archive.getnames()
-    assert "workloads/images/body-router/Dockerfile" in names
+    assert "workloads/images/Dockerfile" in names
     assert {each.partition("/")[0] for each in names} == {"workloads"}
 
 
@@ -175,7 +175,9 @@ def test_a_build_fails_without_its_dockerfile(rig):
     with tarfile.open(fileobj=content, mode="w:gz"):
         pass
     rig.objects.kept[BUCKET, "HEAD.tar.gz"] = content.getvalue()
-    with pytest.raises(ImagesError, match="failed to read dockerfile: open workloads/images/body"):
+    with pytest.raises(
+        ImagesError, match="failed to read dockerfile: open workloads/images/Dockerfile"
+    ):
         rig.prepare()
 
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 import aiohttp
 import pytest
 
-from workloads.stream.cluster import Cluster, ClusterError
+from workloads.common.cluster import Cluster, ClusterError
 
 
 class _Answer:

@@ -14,13 +14,13 @@ from aiohttp import web
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from workloads.common.pressure import Pressure
+from workloads.common.sending import Sender
 from workloads.stream import worker as of_workers
 from workloads.stream.asking import Asking
 from workloads.stream.kafka import message_of
 from workloads.stream.messages import Message
 from workloads.stream.metrics import Metrics
-from workloads.stream.pressure import Pressure
-from workloads.stream.sending import Sender
 from workloads.stream.settings import Settings
 from workloads.stream.source import Delivery, SourceError
 from workloads.stream.worker import Worker

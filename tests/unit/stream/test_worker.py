@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from workloads.common.pressure import Pressure, queue_of
+from workloads.common.sending import retry_after
 from workloads.stream.kafka import Offsets, client_settings
 from workloads.stream.messages import Message, Poison, request_of
-from workloads.stream.pressure import Pressure, queue_of
-from workloads.stream.sending import retry_after
 from workloads.stream.settings import SettingsError, read_settings
 
 NAMES = ("llama", "sql")

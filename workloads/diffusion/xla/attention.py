@@ -14,6 +14,8 @@ from kernels.rotary import Form, heads_first, rotary
 from kernels.shapes import Blocks
 from torchax import interop
 
+from .heads import from_heads, refuse_mask, to_heads
+
 
 @dataclass(frozen=True)
 class KernelAttention:
@@ -42,8 +44,7 @@ class KernelAttention:
         Raises:
             ValueError: There is a mask; Flux uses none.
         """
-        if attention_mask is not None:
-            raise ValueError("attention_mask: must not be set: the kernel does not support it")
+        refuse_mask(attention_mask)
         streams = [(hidden_states, attn.to_q, attn.to_k, attn.to_v, attn.norm_q, attn.norm_k)]
         if encoder_hidden_states is not None:
             text = (attn.add_q_proj, attn.add_k_proj, attn.add_v_proj)
@@ -72,7 +73,7 @@ class KernelAttention:
             mine = (freqs[0][start:end], freqs[1][start:end])
             queries.append(self._turned(q, mine, weight_q, epsilon))
             keys.append(self._turned(k, mine, weight_k, epsilon))
-            values.append(jnp.swapaxes(v.reshape(*v.shape[:2], -1, size), 1, 2))
+            values.append(to_heads(v, v.shape[-1] // size))
             start = end
         out = attention(
             *(jnp.concatenate(parts, axis=2) for parts in (queries, keys, values)),
@@ -80,11 +81,10 @@ class KernelAttention:
             block_sizes=self.blocks,
             generation=self.generation,
         )
-        out = jnp.swapaxes(out, 1, 2)
-        return out.reshape(*out.shape[:2], -1)
+        return from_heads(out)
 
     def _turned(self, x: jax.Array, freqs: Any, weight: jax.Array, epsilon: float) -> jax.Array:
         if self.form is None:
             return heads_first(x, freqs, norm_weight=weight, epsilon=epsilon)
-        turned = jnp.swapaxes(x.reshape(*x.shape[:2], -1, freqs[0].shape[-1]), 1, 2)
+        turned = to_heads(x, x.shape[-1] // freqs[0].shape[-1])
         return rotary(turned, freqs, form=self.form, norm_weight=weight, epsilon=epsilon)

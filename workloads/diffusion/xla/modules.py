@@ -96,6 +96,19 @@ class Part:
         return {name: as_array(value) for name, value in _tensors(loaded.eval()) if name in wanted}
 
 
+class Parts:
+    """The modules of a pipeline, each made at its first use."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Part] = {}
+
+    def get(self, name: str, make: Callable[[], Part]) -> Part:
+        """Return a module."""
+        if name not in self._made:
+            self._made[name] = make()
+        return self._made[name]
+
+
 def as_array(tensor: torch.Tensor) -> jax.Array:
     """Return a tensor of the host as an array on the device; bfloat16 keeps its bits."""
     tensor = tensor.detach().contiguous()

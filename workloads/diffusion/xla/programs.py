@@ -97,22 +97,19 @@ class Programs:
             Encoder("clip", "tokenizer", CLIP_TOKENS),
             Encoder("t5", "tokenizer_2", text_tokens),
         )
-        self._parts: dict[str, modules.Part] = {}
+        self._parts = modules.Parts()
 
     def part(self, key: Key) -> modules.Part:
         """Return the module of a program."""
-        name = f"{key.stage}-{key.rank}"
-        if name not in self._parts:
-            makers: dict[str, Callable[[], modules.Part]] = {
-                "clip": lambda: modules.text_encoder(self.folder),
-                "decode": lambda: modules.image_decoder(self.folder),
-                "step": lambda: modules.transformer(
-                    self.folder, rank=key.rank, generation=self._generation
-                ),
-                "t5": lambda: modules.long_text_encoder(self.folder),
-            }
-            self._parts[name] = makers[key.stage]()
-        return self._parts[name]
+        makers: dict[str, Callable[[], modules.Part]] = {
+            "clip": lambda: modules.text_encoder(self.folder),
+            "decode": lambda: modules.image_decoder(self.folder),
+            "step": lambda: modules.transformer(
+                self.folder, rank=key.rank, generation=self._generation
+            ),
+            "t5": lambda: modules.long_text_encoder(self.folder),
+        }
+        return self._parts.get(f"{key.stage}-{key.rank}", makers[key.stage])
 
     def function(self, key: Key) -> Callable[..., Any]:
         """Return a program's function; its arguments are weights first, then arrays."""

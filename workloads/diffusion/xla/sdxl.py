@@ -87,7 +87,7 @@ class SdxlPrograms:
             Encoder("clip", "tokenizer", CLIP_TOKENS),
             Encoder("clip2", "tokenizer_2", CLIP_TOKENS),
         )
-        self._parts: dict[str, modules.Part] = {}
+        self._parts = modules.Parts()
 
     def _check(self) -> None:
         """Reject a model that would give other images than diffusers.
@@ -112,16 +112,13 @@ class SdxlPrograms:
 
     def part(self, key: Key) -> modules.Part:
         """Return the module of a program."""
-        name = f"{key.stage}-{key.rank}"
-        if name not in self._parts:
-            makers: dict[str, Callable[[], modules.Part]] = {
-                "clip": lambda: unet.first_encoder(self.folder),
-                "clip2": lambda: unet.second_encoder(self.folder),
-                "decode": lambda: modules.image_decoder(self.folder),
-                "step": lambda: unet.unet(self.folder, rank=key.rank, generation=self._generation),
-            }
-            self._parts[name] = makers[key.stage]()
-        return self._parts[name]
+        makers: dict[str, Callable[[], modules.Part]] = {
+            "clip": lambda: unet.first_encoder(self.folder),
+            "clip2": lambda: unet.second_encoder(self.folder),
+            "decode": lambda: modules.image_decoder(self.folder),
+            "step": lambda: unet.unet(self.folder, rank=key.rank, generation=self._generation),
+        }
+        return self._parts.get(f"{key.stage}-{key.rank}", makers[key.stage])
 
     def function(self, key: Key) -> Callable[..., Any]:
         """Return a program's function; its arguments are weights first, then arrays."""

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 from diffusers import UNet2DConditionModel
 from kernels.attention import attention
 from torchax import interop
 from transformers import AutoConfig, CLIPTextModel, CLIPTextModelWithProjection
 
+from .heads import from_heads, refuse_mask, to_heads
 from .modules import Part, denoiser
 
 # diffusers types what these methods take and give too narrowly
@@ -43,8 +43,7 @@ class KernelSelfAttention:
         Raises:
             ValueError: There is a mask; Stable Diffusion XL uses none.
         """
-        if attention_mask is not None:
-            raise ValueError("attention_mask: must not be set: the kernel does not support it")
+        refuse_mask(attention_mask)
         is_own = encoder_hidden_states is None
         seen = hidden_states if is_own else encoder_hidden_states
         attend = partial(self._attend, heads=int(attn.heads), is_own=is_own)
@@ -53,13 +52,11 @@ class KernelSelfAttention:
         return attn.to_out[1](attn.to_out[0](out))
 
     def _attend(self, *given: jax.Array, heads: int, is_own: bool) -> jax.Array:
-        parts = [each.reshape(*each.shape[:2], heads, -1) for each in given]
         if is_own:
-            turned = (jnp.swapaxes(each, 1, 2) for each in parts)
-            out = attention(*turned, causal=False, generation=self.generation)
-            out = jnp.swapaxes(out, 1, 2)
-        else:
-            out = jax.nn.dot_product_attention(*parts)
+            turned = (to_heads(each, heads) for each in given)
+            return from_heads(attention(*turned, causal=False, generation=self.generation))
+        parts = [each.reshape(*each.shape[:2], heads, -1) for each in given]
+        out = jax.nn.dot_product_attention(*parts)
         return out.reshape(*out.shape[:2], -1)
 
 

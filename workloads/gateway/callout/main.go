@@ -7,6 +7,7 @@
 // each request.
 //
 //	callout --config FILE [--grpc-port 9010] [--health-port 9011] [--metrics-port 9012]
+//	callout --check-config FILE
 //
 // The load balancer speaks HTTP/2 over TLS and does not verify the certificate, so the program creates
 // a certificate at each start. The gRPC health protocol is served in plain text on a separate port. It
@@ -35,26 +36,15 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
-	"net/http"
 	"os"
-	"os/signal"
 	"runtime/debug"
-	"syscall"
 	"time"
 
-	service "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/keepalive"
 
 	"gke-inference/gateway/callout/internal/cache"
 	"gke-inference/gateway/callout/internal/config"
@@ -65,14 +55,13 @@ import (
 	"gke-inference/gateway/callout/internal/usage"
 	"gke-inference/gateway/internal/calls"
 	"gke-inference/gateway/internal/holding"
+	"gke-inference/gateway/internal/program"
 	"gke-inference/gateway/internal/watch"
 )
 
 const (
-	usageError = 2
-	keysWait   = 10 * time.Second
-	liveness   = "liveness"
-	readTime   = 10 * time.Second
+	keysWait = 10 * time.Second
+	liveness = "liveness"
 	// gcPercent lets the small heap grow more between collections than Go's default of 100, because a
 	// collection delays requests. GOGC replaces it, and GOMEMLIMIT limits all memory
 	// of the Go runtime.
@@ -80,87 +69,49 @@ const (
 )
 
 type options struct {
-	config        string
-	address       string
-	grpcPort      int
-	healthPort    int
-	metricsPort   int
-	bodies        holding.Settings
-	forwardedHops int
-	hidden        calls.Names
-	drain         time.Duration
+	program.Processor
+	config watch.Flags
+	hidden calls.Names
 }
 
 func main() {
-	slog.SetDefault(slog.New(slog.NewJSONHandler(os.Stderr, nil)))
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	wanted, err := parse(os.Args[1:])
-	if errors.Is(err, flag.ErrHelp) {
-		return
-	}
-	if err == nil {
-		err = run(wanted)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(usageError)
-	}
+	program.Main(parse, run)
 }
 
 func parse(args []string) (options, error) {
-	var o options
+	o := options{Processor: program.Processor{GRPCPort: 9010, HealthPort: 9011, MetricsPort: 9012}}
 	flags := flag.NewFlagSet("callout", flag.ContinueOnError)
-	flags.StringVar(&o.config, "config", "", "file of teams, limits and prices (required)")
-	flags.StringVar(&o.address, "address", "", "address to listen on; empty means all")
-	flags.IntVar(&o.grpcPort, "grpc-port", 9010, "port of the external processor (HTTP/2 over TLS)")
-	flags.IntVar(&o.healthPort, "health-port", 9011, "port of the gRPC health protocol (plain text)")
-	flags.IntVar(&o.metricsPort, "metrics-port", 9012, "port of /metrics")
-	o.bodies.Flags(flags)
-	flags.IntVar(&o.forwardedHops, "forwarded-hops", 2, "position of the client in X-Forwarded-For, counted from the end")
+	o.config.Flags(flags, "file of teams, limits and prices")
+	o.Flags(flags, "health-port")
 	flags.Var(&o.hidden, "remove-response-headers", "headers that no client gets, separated by commas")
-	flags.DurationVar(&o.drain, "drain", 5*time.Second, "time between reporting not serving and refusing new calls")
 	flags.DurationVar(&limits.StoreTimeout, "store-timeout", limits.StoreTimeout, "maximum time that a request waits for the store")
-	help := flags.Usage
-	flags.Usage = func() {}
-	flags.SetOutput(io.Discard)
-	err := flags.Parse(args)
-	if errors.Is(err, flag.ErrHelp) {
-		flags.SetOutput(os.Stdout)
-		flags.Usage = help
-		flags.PrintDefaults()
-	}
-	if err != nil {
+	if err := program.Parse(flags, args); err != nil {
 		return o, err
 	}
-	if err := o.bodies.Check(); err != nil {
-		return o, err
-	}
-	switch {
-	case flags.NArg() > 0:
-		return o, fmt.Errorf("arguments: must be flags only, got %q", flags.Arg(0))
-	case o.config == "":
-		return o, errors.New("--config: is required")
-	case o.forwardedHops < 1:
-		return o, fmt.Errorf("--forwarded-hops: must be at least 1, got %d", o.forwardedHops)
-	case o.drain < 0:
-		return o, fmt.Errorf("--drain: must not be negative, got %s", o.drain)
-	case limits.StoreTimeout <= 0:
+	if limits.StoreTimeout <= 0 {
 		return o, fmt.Errorf("--store-timeout: must be more than 0, got %s", limits.StoreTimeout)
 	}
-	return o, nil
+	if err := o.config.Check(); err != nil {
+		return o, err
+	}
+	return o, o.Check()
 }
 
 func run(o options) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	if o.config.IsCheck() {
+		return watch.Check(o.config, config.Parse)
+	}
+	ctx, stop := program.Signaled()
 	defer stop()
 	file, err := watch.Open(o.config, config.Parse)
 	if err != nil {
 		return err
 	}
 	secret := identity.NewSecret(file.Current().Keys.Secret)
-	hold := holding.New(o.bodies.Limits)
+	hold := holding.New(o.Bodies.Limits)
 	metrics := usage.NewMetrics(func() (time.Duration, bool) { return secret.Age(time.Now()) }, hold)
 	limiter := limits.New(metrics.StoreErrors.Inc)
 	if err := limiter.Use(file.Current()); err != nil {
@@ -170,7 +121,7 @@ func run(o options) error {
 	if err := answers.Use(file.Current().Cache); err != nil {
 		return err
 	}
-	ports, err := listen(o)
+	ports, err := o.Listen()
 	if err != nil {
 		return err
 	}
@@ -192,68 +143,14 @@ func run(o options) error {
 	processor := &extproc.Server{
 		Config: file.Current, Verifier: verifier, Limiter: limiter, Cache: answers, Metrics: metrics,
 		Records: usage.NewWriter(os.Stdout), Guards: guard.NewClient(),
-		Hold: hold, Limits: o.bodies, ForwardedHops: o.forwardedHops, Hidden: o.hidden,
+		Hold: hold, Limits: o.Bodies, ForwardedHops: o.ForwardedHops, Hidden: o.hidden,
 	}
-	return serve(ctx, o, ports, processor, func() bool {
-		return file.Current().Keys.Secret == "" || secret.Keys() != nil
+	isReady := func() bool { return file.Current().Keys.Secret == "" || secret.Keys() != nil }
+	return o.Serve(ctx, "callout", ports, processor, metrics.Registry, func(ctx context.Context, state *health.Server) {
+		state.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
+		state.SetServingStatus(liveness, healthpb.HealthCheckResponse_SERVING)
+		go announce(ctx, state, isReady)
 	})
-}
-
-type listeners struct{ grpc, health, metrics net.Listener }
-
-func listen(o options) (l listeners, err error) {
-	for _, one := range []struct {
-		port int
-		into *net.Listener
-	}{{o.grpcPort, &l.grpc}, {o.healthPort, &l.health}, {o.metricsPort, &l.metrics}} {
-		if *one.into, err = net.Listen("tcp", net.JoinHostPort(o.address, fmt.Sprint(one.port))); err != nil {
-			return l, err
-		}
-	}
-	return l, nil
-}
-
-func serve(ctx context.Context, o options, l listeners, processor *extproc.Server, isReady func() bool) error {
-	certificate, err := calls.SelfSigned("callout")
-	if err != nil {
-		return err
-	}
-	main := grpc.NewServer(
-		grpc.Creds(credentials.NewServerTLSFromCert(certificate)),
-		grpc.InitialWindowSize(calls.WindowBytes),
-		grpc.InitialConnWindowSize(16*calls.WindowBytes),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
-	)
-	service.RegisterExternalProcessorServer(main, processor)
-	state := health.NewServer()
-	state.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
-	state.SetServingStatus(liveness, healthpb.HealthCheckResponse_SERVING)
-	checks := grpc.NewServer()
-	healthpb.RegisterHealthServer(main, state)
-	healthpb.RegisterHealthServer(checks, state)
-	pages := http.NewServeMux()
-	pages.Handle("/metrics", promhttp.HandlerFor(processor.Metrics.Registry, promhttp.HandlerOpts{}))
-	web := &http.Server{Handler: pages, ReadHeaderTimeout: readTime}
-
-	failed := make(chan error, 3)
-	go func() { failed <- main.Serve(l.grpc) }()
-	go func() { failed <- checks.Serve(l.health) }()
-	go func() { failed <- web.Serve(l.metrics) }()
-	go announce(ctx, state, isReady)
-	slog.Info("serving", "grpc", l.grpc.Addr().String(), "health", l.health.Addr().String(),
-		"metrics", l.metrics.Addr().String())
-
-	select {
-	case err := <-failed:
-		return err
-	case <-ctx.Done():
-	}
-	state.Shutdown()
-	slog.Info("draining", "seconds", o.drain.Seconds())
-	time.Sleep(o.drain)
-	main.GracefulStop()
-	checks.Stop()
-	return web.Close()
 }
 
 // announce reports serving after the keys were read, or after a timeout. Then requests that need no key

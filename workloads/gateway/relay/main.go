@@ -2,6 +2,7 @@
 // Cloud Run, at another provider, or on any OpenAI-compatible server.
 //
 //	relay --config FILE [--port 8000] [--metrics-port 9013]
+//	relay --check-config FILE
 //
 // As a backend, it is behind a Service: for each request, it reads the model's name from the body,
 // replaces it with the target's name, adds the platform's credential, and streams the response back. As
@@ -14,23 +15,19 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
-	"os/signal"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"gke-inference/gateway/internal/holding"
+	"gke-inference/gateway/internal/program"
 	"gke-inference/gateway/internal/watch"
 	"gke-inference/gateway/relay/internal/config"
 	"gke-inference/gateway/relay/internal/credential"
@@ -38,14 +35,10 @@ import (
 	"gke-inference/gateway/relay/internal/relay"
 )
 
-const (
-	usageError = 2
-	readTime   = 10 * time.Second
-	account    = "/var/run/secrets/kubernetes.io/serviceaccount"
-)
+const account = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 type options struct {
-	config      string
+	config      watch.Flags
 	address     string
 	account     string
 	port        int
@@ -55,25 +48,12 @@ type options struct {
 	grace       time.Duration
 }
 
-func main() {
-	slog.SetDefault(slog.New(slog.NewJSONHandler(os.Stderr, nil)))
-	wanted, err := parse(os.Args[1:])
-	if errors.Is(err, flag.ErrHelp) {
-		return
-	}
-	if err == nil {
-		err = run(wanted)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(usageError)
-	}
-}
+func main() { program.Main(parse, run) }
 
 func parse(args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("relay", flag.ContinueOnError)
-	flags.StringVar(&o.config, "config", "", "file of backends (required)")
+	o.config.Flags(flags, "file of backends")
 	flags.StringVar(&o.address, "address", "", "address to listen on; empty means all")
 	flags.StringVar(&o.account, "account", account, "folder of the pod's service account")
 	flags.IntVar(&o.port, "port", 8000, "port of the API and of /health")
@@ -81,34 +61,23 @@ func parse(args []string) (options, error) {
 	o.bodies.Flags(flags)
 	flags.DurationVar(&o.drain, "drain", 15*time.Second, "time between reporting not ready and refusing new requests")
 	flags.DurationVar(&o.grace, "grace", 10*time.Minute, "maximum time for active requests to finish")
-	help := flags.Usage
-	flags.Usage = func() {}
-	flags.SetOutput(io.Discard)
-	err := flags.Parse(args)
-	if errors.Is(err, flag.ErrHelp) {
-		flags.SetOutput(os.Stdout)
-		flags.Usage = help
-		flags.PrintDefaults()
-	}
-	if err != nil {
+	if err := program.Parse(flags, args); err != nil {
 		return o, err
 	}
-	if err := o.bodies.Check(); err != nil {
-		return o, err
-	}
-	switch {
-	case flags.NArg() > 0:
-		return o, fmt.Errorf("arguments: must be flags only, got %q", flags.Arg(0))
-	case o.config == "":
-		return o, errors.New("--config: is required")
-	case o.drain < 0 || o.grace < 0:
+	if o.drain < 0 || o.grace < 0 {
 		return o, fmt.Errorf("--drain and --grace: must not be negative, got %s and %s", o.drain, o.grace)
 	}
-	return o, nil
+	if err := o.config.Check(); err != nil {
+		return o, err
+	}
+	return o, o.bodies.Check()
 }
 
 func run(o options) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	if o.config.IsCheck() {
+		return watch.Check(o.config, config.Parse)
+	}
+	ctx, stop := program.Signaled()
 	defer stop()
 	file, err := watch.Open(o.config, config.Parse)
 	if err != nil {
@@ -173,28 +142,21 @@ func serve(ctx context.Context, o options, server *relay.Server, gate *fallback.
 	}
 	own := http.NewServeMux()
 	own.Handle("/metrics", promhttp.HandlerFor(server.Metrics.Registry, promhttp.HandlerOpts{}))
-	web := &http.Server{Handler: pages, ReadHeaderTimeout: readTime, IdleTimeout: 11 * time.Minute}
-	watched := &http.Server{Handler: own, ReadHeaderTimeout: readTime}
-	failed := make(chan error, 2)
-	for _, one := range []struct {
-		server *http.Server
-		port   int
-	}{{web, o.port}, {watched, o.metricsPort}} {
-		listener, err := net.Listen("tcp", net.JoinHostPort(o.address, fmt.Sprint(one.port)))
-		if err != nil {
-			return err
-		}
-		go func() { failed <- one.server.Serve(listener) }()
-	}
-	slog.Info("serving", "port", o.port, "metrics", o.metricsPort)
-	select {
-	case err := <-failed:
+	web, watched := program.Web(pages), program.Web(own)
+	web.IdleTimeout = 11 * time.Minute
+	ports, err := program.Listen(o.address, o.port, o.metricsPort)
+	if err != nil {
 		return err
-	case <-ctx.Done():
+	}
+	failed := make(chan error, len(ports))
+	go func() { failed <- web.Serve(ports[0]) }()
+	go func() { failed <- watched.Serve(ports[1]) }()
+	slog.Info("serving", "port", o.port, "metrics", o.metricsPort)
+	if err := program.Until(ctx, failed); err != nil {
+		return err
 	}
 	isDraining.Store(true)
-	slog.Info("draining", "seconds", o.drain.Seconds())
-	time.Sleep(o.drain)
+	program.Drain(o.drain)
 	limit, done := context.WithTimeout(context.Background(), o.grace)
 	defer done()
 	if err := web.Shutdown(limit); err != nil {

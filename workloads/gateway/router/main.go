@@ -17,151 +17,37 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
-	"fmt"
-	"io"
-	"log/slog"
-	"net"
-	"net/http"
-	"os"
-	"os/signal"
-	"syscall"
-	"time"
 
-	service "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
-	healthpb "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/keepalive"
 
-	"gke-inference/gateway/internal/calls"
 	"gke-inference/gateway/internal/holding"
+	"gke-inference/gateway/internal/program"
 	"gke-inference/gateway/router/internal/routing"
 )
 
-const (
-	usageError = 2
-	readTime   = 10 * time.Second
-)
+func main() { program.Main(parse, run) }
 
-type options struct {
-	address       string
-	grpcPort      int
-	healthPort    int
-	metricsPort   int
-	bodies        holding.Settings
-	forwardedHops int
-	drain         time.Duration
-}
-
-func main() {
-	slog.SetDefault(slog.New(slog.NewJSONHandler(os.Stderr, nil)))
-	wanted, err := parse(os.Args[1:])
-	if errors.Is(err, flag.ErrHelp) {
-		return
-	}
-	if err == nil {
-		err = run(wanted)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(usageError)
-	}
-}
-
-func parse(args []string) (options, error) {
-	var o options
+func parse(args []string) (program.Processor, error) {
+	o := program.Processor{GRPCPort: 9004, HealthPort: 9005, MetricsPort: 9090}
 	flags := flag.NewFlagSet("router", flag.ContinueOnError)
-	flags.StringVar(&o.address, "address", "", "address to listen on; empty means all")
-	flags.IntVar(&o.grpcPort, "grpc-port", 9004, "port of the external processor (HTTP/2 over TLS)")
-	flags.IntVar(&o.healthPort, "grpc-health-port", 9005, "port of the gRPC health protocol (plain text)")
-	flags.IntVar(&o.metricsPort, "metrics-port", 9090, "port of /metrics")
-	o.bodies.Flags(flags)
-	flags.IntVar(&o.forwardedHops, "forwarded-hops", 2, "position of the client in X-Forwarded-For, counted from the end")
-	flags.DurationVar(&o.drain, "drain", 5*time.Second, "time between reporting not serving and refusing new calls")
-	help := flags.Usage
-	flags.Usage = func() {}
-	flags.SetOutput(io.Discard)
-	err := flags.Parse(args)
-	if errors.Is(err, flag.ErrHelp) {
-		flags.SetOutput(os.Stdout)
-		flags.Usage = help
-		flags.PrintDefaults()
-	}
-	if err != nil {
+	o.Flags(flags, "grpc-health-port")
+	if err := program.Parse(flags, args); err != nil {
 		return o, err
 	}
-	return o, check(o, flags.Args())
+	return o, o.Check()
 }
 
-func check(o options, rest []string) error {
-	if len(rest) > 0 {
-		return fmt.Errorf("arguments: must be flags only, got %q", rest[0])
-	}
-	if err := o.bodies.Check(); err != nil {
-		return err
-	}
-	switch {
-	case o.forwardedHops < 1:
-		return fmt.Errorf("--forwarded-hops: must be at least 1, got %d", o.forwardedHops)
-	case o.drain < 0:
-		return fmt.Errorf("--drain: must not be negative, got %s", o.drain)
-	}
-	return nil
-}
-
-func run(o options) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+func run(o program.Processor) error {
+	ctx, stop := program.Signaled()
 	defer stop()
-	hold := holding.New(o.bodies.Limits)
+	hold := holding.New(o.Bodies.Limits)
 	processor := &routing.Server{
-		Hold: hold, Metrics: routing.NewMetrics(hold), Limits: o.bodies, ForwardedHops: o.forwardedHops,
+		Hold: hold, Metrics: routing.NewMetrics(hold), Limits: o.Bodies, ForwardedHops: o.ForwardedHops,
 	}
-	var listeners [3]net.Listener
-	for i, port := range []int{o.grpcPort, o.healthPort, o.metricsPort} {
-		var err error
-		if listeners[i], err = net.Listen("tcp", net.JoinHostPort(o.address, fmt.Sprint(port))); err != nil {
-			return err
-		}
-	}
-	certificate, err := calls.SelfSigned("router")
+	ports, err := o.Listen()
 	if err != nil {
 		return err
 	}
-	main := grpc.NewServer(
-		grpc.Creds(credentials.NewServerTLSFromCert(certificate)),
-		grpc.InitialWindowSize(calls.WindowBytes),
-		grpc.InitialConnWindowSize(16*calls.WindowBytes),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
-	)
-	service.RegisterExternalProcessorServer(main, processor)
-	state := health.NewServer()
-	checks := grpc.NewServer()
-	healthpb.RegisterHealthServer(main, state)
-	healthpb.RegisterHealthServer(checks, state)
-	pages := http.NewServeMux()
-	pages.Handle("/metrics", promhttp.HandlerFor(processor.Metrics.Registry, promhttp.HandlerOpts{}))
-	web := &http.Server{Handler: pages, ReadHeaderTimeout: readTime}
-
-	failed := make(chan error, len(listeners))
-	go func() { failed <- main.Serve(listeners[0]) }()
-	go func() { failed <- checks.Serve(listeners[1]) }()
-	go func() { failed <- web.Serve(listeners[2]) }()
-	slog.Info("serving", "grpc", listeners[0].Addr().String(), "health", listeners[1].Addr().String(),
-		"metrics", listeners[2].Addr().String())
-
-	select {
-	case err := <-failed:
-		return err
-	case <-ctx.Done():
-	}
-	state.Shutdown()
-	slog.Info("draining", "seconds", o.drain.Seconds())
-	time.Sleep(o.drain)
-	main.GracefulStop()
-	checks.Stop()
-	return web.Close()
+	return o.Serve(ctx, "router", ports, processor, processor.Metrics.Registry, func(context.Context, *health.Server) {})
 }

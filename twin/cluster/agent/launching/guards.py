@@ -13,7 +13,7 @@ def command(given: list[str], address: str) -> list[str]:
     Raises:
         twin.toolchain.ToolError: NeMo Guardrails is not installed.
     """
-    return [str(GUARDRAILS.python()), "-m", "guardrails", *given, f"--address={address}"]
+    return [str(GUARDRAILS.python()), "-m", "workloads.guardrails", *given, f"--address={address}"]
 
 
 def environment(variables: dict[str, str]) -> dict[str, str]:

@@ -5,10 +5,11 @@ from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 from kernels.attention import attention
 from kernels.rotary import heads_first
 from torchax import interop
+
+from ..heads import from_heads, refuse_mask, to_heads
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,7 @@ class KernelVideoAttention:
         Raises:
             ValueError: There is a mask; Wan uses none, not even for the padding of a prompt.
         """
-        if attention_mask is not None:
-            raise ValueError("attention_mask: must not be set: the kernel does not support it")
+        refuse_mask(attention_mask)
         seen = hidden_states if encoder_hidden_states is None else encoder_hidden_states
         q = attn.norm_q(attn.to_q(hidden_states))  # over all heads together
         k = attn.norm_k(attn.to_k(seen))
@@ -44,15 +44,11 @@ class KernelVideoAttention:
         return attn.to_out[1](attn.to_out[0](out))
 
     def _attend(self, q: Any, k: Any, v: Any, rotary: Any, *, heads: int) -> jax.Array:
-        def turned(given: jax.Array) -> jax.Array:
-            return jnp.swapaxes(given.reshape(*given.shape[:2], heads, -1), 1, 2)
-
         if rotary is None:
-            q, k = turned(q), turned(k)
+            q, k = to_heads(q, heads), to_heads(k, heads)
         else:
             # one and the same angle for both neighbors: cosines and sines are each there twice
             freqs = tuple(each.reshape(each.shape[1], -1) for each in rotary)
             q, k = heads_first(q, freqs), heads_first(k, freqs)
-        out = attention(q, k, turned(v), causal=False, generation=self.generation)
-        out = jnp.swapaxes(out, 1, 2)
-        return out.reshape(*out.shape[:2], -1)
+        v = to_heads(v, heads)
+        return from_heads(attention(q, k, v, causal=False, generation=self.generation))

@@ -82,7 +82,7 @@ class WanPrograms:
         )
         self._check_sizes(settings)
         self.encoders = (Encoder(UMT5, "tokenizer", self._tokens),)
-        self._parts: dict[str, modules.Part] = {}
+        self._parts = modules.Parts()
 
     def _check(self) -> None:
         """Reject a model that would give other videos than diffusers.
@@ -122,15 +122,13 @@ class WanPrograms:
 
     def part(self, stage: str) -> modules.Part:
         """Return the module of a program."""
-        if stage not in self._parts:
-            makers: dict[str, Callable[[], modules.Part]] = {
-                FIRST: lambda: parts.first(self.part(FURTHER)),
-                FURTHER: lambda: parts.decoder(self.folder),
-                "step": lambda: parts.transformer(self.folder, self._generation),
-                UMT5: lambda: parts.text_encoder(self.folder),
-            }
-            self._parts[stage] = makers[stage]()
-        return self._parts[stage]
+        makers: dict[str, Callable[[], modules.Part]] = {
+            FIRST: lambda: parts.first(self.part(FURTHER)),
+            FURTHER: lambda: parts.decoder(self.folder),
+            "step": lambda: parts.transformer(self.folder, self._generation),
+            UMT5: lambda: parts.text_encoder(self.folder),
+        }
+        return self._parts.get(stage, makers[stage])
 
     def function(self, key: Key) -> Callable[..., Any]:
         """Return a program's function; its arguments are weights first, then arrays."""

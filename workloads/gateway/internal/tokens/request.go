@@ -10,6 +10,8 @@ import (
 )
 
 const (
+	// DefaultContext is the assumed context of models that nobody describes.
+	DefaultContext = 1 << 17
 	// MaxAnswer is the largest accepted limit of one answer.
 	MaxAnswer = 1 << 24
 	// MaxChoices is the largest accepted number of answers to one prompt.

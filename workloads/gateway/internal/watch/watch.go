@@ -4,6 +4,8 @@ package watch
 import (
 	"bytes"
 	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -22,19 +24,53 @@ type File[T any] struct {
 	current atomic.Pointer[T]
 }
 
+// Flags name the file.
+type Flags struct{ path, checked string }
+
+// Flags adds the flags of a file with these contents.
+func (f *Flags) Flags(flags *flag.FlagSet, contents string) {
+	flags.StringVar(&f.path, "config", "", contents+" (required)")
+	flags.StringVar(&f.checked, "check-config", "", "file to check in place of running: it is refused with exit code 2")
+}
+
+// Check returns an error if there is no file.
+func (f *Flags) Check() error {
+	if f.path == "" && f.checked == "" {
+		return errors.New("--config: is required")
+	}
+	return nil
+}
+
+// IsCheck reports whether the file is only checked.
+func (f *Flags) IsCheck() bool { return f.checked != "" }
+
+// Check returns why a program would refuse a file.
+func Check[T any](flags Flags, parse func([]byte) (*T, error)) error {
+	_, _, err := read("--check-config", flags.checked, parse)
+	return err
+}
+
 // Open reads the file for the first time.
-func Open[T any](path string, parse func([]byte) (*T, error)) (*File[T], error) {
+func Open[T any](flags Flags, parse func([]byte) (*T, error)) (*File[T], error) {
+	content, found, err := read("--config", flags.path, parse)
+	if err != nil {
+		return nil, err
+	}
+	file := &File[T]{path: flags.path, parse: parse, content: content}
+	file.current.Store(found)
+	return file, nil
+}
+
+func read[T any](flag, path string, parse func([]byte) (*T, error)) ([]byte, *T, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("--config: %w", err)
+		return nil, nil, fmt.Errorf("%s: %w", flag, err)
 	}
 	found, err := parse(content)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
-	file := &File[T]{path: path, parse: parse, content: content}
-	file.current.Store(found)
-	return file, nil
+	return content, found, nil
 }
 
 // Current returns the newest valid version.

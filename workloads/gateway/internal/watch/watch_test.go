@@ -24,7 +24,7 @@ func TestABadVersionOfAFileLeavesTheOldOne(t *testing.T) {
 		}
 	}
 	write("us-central1")
-	file, err := Open(path, parse)
+	file, err := Open(Flags{path: path}, parse)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,5 +40,24 @@ func TestABadVersionOfAFileLeavesTheOldOne(t *testing.T) {
 	file.reread(changed)
 	if file.Current().region != "us-east5" || changes != 1 {
 		t.Errorf("got %s and %d changes", file.Current().region, changes)
+	}
+}
+
+func TestAFileIsCheckedWithoutBeingFollowed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	if err := Check(Flags{checked: path}, parse); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v without a file", err)
+	}
+	for content, want := range map[string]string{"": path + ": must not be empty", "us-central1": ""} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if err := Check(Flags{checked: path}, parse); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%q: got %q", content, got)
+		}
 	}
 }

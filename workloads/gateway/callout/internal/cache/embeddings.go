@@ -1,17 +1,14 @@
 package cache
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net/http"
-	"time"
 
 	"gke-inference/gateway/callout/internal/config"
+	"gke-inference/gateway/internal/web"
 )
 
 const (
@@ -26,42 +23,22 @@ type embedder struct {
 }
 
 func newEmbedder(settings config.Embeddings) *embedder {
-	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: idleConnections,
-		MaxIdleConns: idleConnections, IdleConnTimeout: time.Minute,
-	}
-	return &embedder{url: settings.URL, model: settings.Model, client: &http.Client{Transport: transport}}
+	return &embedder{url: settings.URL, model: settings.Model, client: web.Pooled(idleConnections)}
 }
 
 // embed returns the embedding of a text, normalized to length 1.
 func (e *embedder) embed(ctx context.Context, text string) ([]float32, error) {
-	asked, err := json.Marshal(map[string]any{"model": e.model, "input": text, "encoding_format": "float"})
+	asked := map[string]any{"model": e.model, "input": text, "encoding_format": "float"}
+	request, err := web.Request(ctx, http.MethodPost, e.url+"/v1/embeddings", asked)
 	if err != nil {
 		return nil, err
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url+"/v1/embeddings", bytes.NewReader(asked))
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	answer, err := e.client.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer answer.Body.Close()
-	content, err := io.ReadAll(io.LimitReader(answer.Body, maxEmbeddingBytes))
-	if err != nil {
-		return nil, err
-	}
-	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s returned status %d", e.url, answer.StatusCode)
 	}
 	var found struct {
 		Data []struct {
 			Embedding []float32 `json:"embedding"`
 		} `json:"data"`
 	}
-	if err := json.Unmarshal(content, &found); err != nil {
+	if err := web.Call(e.client, request, maxEmbeddingBytes, &found); err != nil {
 		return nil, err
 	}
 	if len(found.Data) != 1 {

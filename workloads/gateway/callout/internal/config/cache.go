@@ -2,17 +2,16 @@ package config
 
 import (
 	"fmt"
-	"net/url"
 	"slices"
 	"time"
+
+	"gke-inference/gateway/internal/settings"
 )
 
 const (
 	defaultThreshold = 0.95
 	defaultTTL       = 24 * time.Hour
 	defaultTimeout   = 200 * time.Millisecond
-	longestTTL       = 30 * 24 * 60 * 60 // seconds
-	longestTimeout   = 800               // milliseconds: the load balancer waits one second for each response of the callout
 )
 
 // Cache has the settings of the semantic cache: the embedding model, the store and the similarity
@@ -67,21 +66,21 @@ func (c *Config) checkCache() error {
 	if made.TimeoutMsec == 0 {
 		made.TimeoutMsec = defaultTimeout.Milliseconds()
 	}
-	address, err := url.Parse(made.Embeddings.URL)
-	if err != nil || address.Host == "" || (address.Scheme != "http" && address.Scheme != "https") {
-		return fmt.Errorf("cache.embeddings.url: must be an http or https address, got %q", made.Embeddings.URL)
+	if _, err := settings.WebAddress("cache.embeddings.url", made.Embeddings.URL); err != nil {
+		return err
 	}
 	switch {
 	case made.Embeddings.Model == "":
 		return fmt.Errorf("cache.embeddings.model: is required")
 	case len(made.Models) == 0 || slices.Contains(made.Models, ""):
 		return fmt.Errorf("cache.models: must list models, got %q", made.Models)
-	case made.Threshold <= 0 || made.Threshold > 1:
-		return fmt.Errorf("cache.threshold: must be more than 0 and at most 1, got %g", made.Threshold)
-	case made.TTLSeconds < 1 || made.TTLSeconds > longestTTL:
-		return fmt.Errorf("cache.ttl_seconds: must be 1 to %d, got %d", longestTTL, made.TTLSeconds)
-	case made.TimeoutMsec < 1 || made.TimeoutMsec > longestTimeout:
-		return fmt.Errorf("cache.timeout_ms: must be 1 to %d, got %d", longestTimeout, made.TimeoutMsec)
+	}
+	// the load balancer waits one second for each response of the callout, so a lookup ends before
+	if err := inRange.CheckAll(map[string]float64{
+		"cache.threshold": made.Threshold, "cache.ttl_seconds": float64(made.TTLSeconds),
+		"cache.timeout_ms": float64(made.TimeoutMsec),
+	}); err != nil {
+		return err
 	}
 	return made.Store.check("cache.store")
 }

@@ -8,7 +8,11 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+
+	"gke-inference/gateway/internal/bounds"
 )
+
+var inRange = bounds.Of("callout")
 
 // AllModels, in a team's list, stands for every model.
 const AllModels = "*"
@@ -24,11 +28,11 @@ func (c *Config) check() error {
 	if c.Region == "" {
 		return fmt.Errorf("region: is required")
 	}
-	if c.Replicas < 1 {
-		return fmt.Errorf("replicas: must be at least 1, got %d", c.Replicas)
+	if err := inRange.Check("replicas", "replicas", float64(c.Replicas)); err != nil {
+		return err
 	}
-	if c.DefaultContext < 1 || c.DefaultContext > maxContext {
-		return fmt.Errorf("default_context: must be 1 to %d, got %d", int64(maxContext), c.DefaultContext)
+	if err := inRange.Check("default_context", "default_context", float64(c.DefaultContext)); err != nil {
+		return err
 	}
 	if c.Keys.Secret == "" && len(c.JWT) == 0 && c.Certificates == nil && !c.Anonymous {
 		return fmt.Errorf("keys, jwt, certificates, anonymous: one of them is required, otherwise no client is admitted")
@@ -82,15 +86,15 @@ func (c *Config) checkLimits(field string, team *Team) error {
 		{"tokens_per_month", team.TokensPerMonth},
 	}
 	for _, limit := range limits {
-		if limit.value < 0 || limit.value > 1<<50 {
-			return fmt.Errorf("%s.%s: must be a positive number, got %d", field, limit.name, limit.value)
+		if err := inRange.Check("teams."+limit.name, field+"."+limit.name, float64(limit.value)); err != nil {
+			return err
 		}
-	}
-	if team.MonthlyUSD < 0 || team.MonthlyUSD > 1e6 {
-		return fmt.Errorf("%s.monthly_usd: must be more than 0 and at most 1000000, got %g", field, team.MonthlyUSD)
 	}
 	if team.MonthlyUSD == 0 {
 		return nil
+	}
+	if err := inRange.Check("teams.monthly_usd", field+".monthly_usd", team.MonthlyUSD); err != nil {
+		return err
 	}
 	for _, model := range team.Models {
 		if _, has := c.Prices[model]; !has && model != AllModels {
@@ -102,12 +106,10 @@ func (c *Config) checkLimits(field string, team *Team) error {
 
 func (c *Config) checkPrices() error {
 	for _, model := range sorted(c.Prices) {
-		price := c.Prices[model]
-		if lowest := min(price.InputUSD, price.OutputUSD); lowest < 0 {
-			return fmt.Errorf("prices.%s: must not be negative, got %g", model, lowest)
-		}
-		if highest := max(price.InputUSD, price.OutputUSD); highest > 1e6 {
-			return fmt.Errorf("prices.%s: must be at most 1000000, got %g", model, highest)
+		for _, usd := range []float64{c.Prices[model].InputUSD, c.Prices[model].OutputUSD} {
+			if err := inRange.Check("prices", "prices."+model, usd); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

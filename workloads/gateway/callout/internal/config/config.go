@@ -2,15 +2,13 @@
 package config
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
+	"gke-inference/gateway/internal/settings"
+	"gke-inference/gateway/internal/tokens"
 )
 
 // Anonymous is the team of requests without a credential.
@@ -98,19 +96,15 @@ type document struct {
 
 // Parse reads and validates the content of a file. An error is one line: field, rule and value.
 func Parse(content []byte) (*Config, error) {
-	asJSON, err := yaml.YAMLToJSONStrict(content)
-	if err != nil {
-		return nil, errors.New(oneLine(err.Error()))
-	}
 	var found document
-	if err := decode("", asJSON, &found); err != nil {
+	if err := settings.Read(content, &found); err != nil {
 		return nil, err
 	}
 	made := &Config{
 		Region: found.Region, Replicas: found.Replicas, Anonymous: found.Anonymous, Batches: found.Batches, Pools: found.Pools,
 		Teams: map[string]*Team{}, Prices: map[string]Price{},
 		Guards: map[string]Guard{}, Models: map[string]Model{},
-		DefaultContext: cmp.Or(found.Context, defaultContext),
+		DefaultContext: cmp.Or(found.Context, tokens.DefaultContext),
 	}
 	if err := made.decodeParts(&found); err != nil {
 		return nil, err
@@ -121,7 +115,7 @@ func Parse(content []byte) (*Config, error) {
 func (c *Config) decodeParts(found *document) error {
 	for _, name := range sorted(found.Teams) {
 		c.Teams[name] = &Team{}
-		if err := decode("teams."+name, found.Teams[name], c.Teams[name]); err != nil {
+		if err := settings.Decode("teams."+name, found.Teams[name], c.Teams[name]); err != nil {
 			return err
 		}
 	}
@@ -134,12 +128,12 @@ func (c *Config) decodeParts(found *document) error {
 	if err := decodeEach("models", found.Models, c.Models); err != nil {
 		return err
 	}
-	if err := decode("keys", found.Keys, &c.Keys); err != nil {
+	if err := settings.Decode("keys", found.Keys, &c.Keys); err != nil {
 		return err
 	}
 	for number, raw := range found.JWT {
 		issuer := JWT{Header: "authorization"}
-		if err := decode(fmt.Sprintf("jwt[%d]", number), raw, &issuer); err != nil {
+		if err := settings.Decode(fmt.Sprintf("jwt[%d]", number), raw, &issuer); err != nil {
 			return err
 		}
 		issuer.Header = strings.ToLower(issuer.Header)
@@ -147,13 +141,13 @@ func (c *Config) decodeParts(found *document) error {
 	}
 	if len(found.Store) > 0 {
 		c.Store = &Store{}
-		if err := decode("store", found.Store, c.Store); err != nil {
+		if err := settings.Decode("store", found.Store, c.Store); err != nil {
 			return err
 		}
 	}
 	if len(found.Certificates) > 0 {
 		c.Certificates = &Certificates{}
-		if err := decode("certificates", found.Certificates, c.Certificates); err != nil {
+		if err := settings.Decode("certificates", found.Certificates, c.Certificates); err != nil {
 			return err
 		}
 	}
@@ -161,56 +155,16 @@ func (c *Config) decodeParts(found *document) error {
 		return nil
 	}
 	c.Cache = &Cache{}
-	return decode("cache", found.Cache, c.Cache)
+	return settings.Decode("cache", found.Cache, c.Cache)
 }
 
 func decodeEach[V any](field string, found map[string]json.RawMessage, into map[string]V) error {
 	for _, name := range sorted(found) {
 		var value V
-		if err := decode(field+"."+name, found[name], &value); err != nil {
+		if err := settings.Decode(field+"."+name, found[name], &value); err != nil {
 			return err
 		}
 		into[name] = value
 	}
 	return nil
 }
-
-func decode(field string, raw []byte, into any) error {
-	if len(raw) == 0 {
-		return nil
-	}
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.DisallowUnknownFields()
-	err := decoder.Decode(into)
-	var wrong *json.UnmarshalTypeError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &wrong):
-		return fmt.Errorf("%s: must be %s, got %s", joined(field, wrong.Field), kindOf(wrong.Type.String()), wrong.Value)
-	case strings.HasPrefix(err.Error(), "json: unknown field "):
-		name := strings.Trim(strings.TrimPrefix(err.Error(), "json: unknown field "), `"`)
-		return fmt.Errorf("%s: must be a known field, got an unknown one", joined(field, name))
-	default:
-		return fmt.Errorf("%s: %s", joined(field, ""), oneLine(err.Error()))
-	}
-}
-
-func joined(parts ...string) string {
-	kept := slices.DeleteFunc(parts, func(part string) bool { return part == "" })
-	if len(kept) == 0 {
-		return "file"
-	}
-	return strings.Join(kept, ".")
-}
-
-func kindOf(goType string) string {
-	words := map[string]string{"int64": "a whole number", "float64": "a number", "bool": "true or false",
-		"string": "a text", "[]string": "a list of texts"}
-	if word, has := words[goType]; has {
-		return word
-	}
-	return "an object"
-}
-
-func oneLine(message string) string { return strings.Join(strings.Fields(message), " ") }

@@ -97,12 +97,12 @@ func TestABadFileIsRefusedInOneLine(t *testing.T) {
 		{"replicas: 3", "replicas: three", "replicas: must be a whole number, got string"},
 		{"replicas: 3", "replicas: 3\nreplica: 3", "replica: must be a known field, got an unknown one"},
 		{"600", "many", "teams.research.requests_per_minute: must be a whole number, got string"},
-		{"600", "-1", "teams.research.requests_per_minute: must be a positive number, got -1"},
+		{"600", "-1", "teams.research.requests_per_minute: must be 0 to 1125899906842624, got -1"},
 		{"requests_per_minute", "rpm", "teams.research.rpm: must be a known field, got an unknown one"},
 		{"research:", "Research:", `teams.Research: a team must be up to 63 of a-z`},
 		{"[llama, llama-sql]", "[]", `teams.research.models: must list models, or "*" for all, got []`},
 		{"[llama, llama-sql]", "[gone]", `teams.research.monthly_usd: needs a price of each model of the team, got none of "gone"`},
-		{"0.6", "-2", "prices.llama: must not be negative, got -2"},
+		{"0.6", "-2", "prices.llama: must be 0 to 1000000, got -2"},
 		{"projects/p/secrets/s", "s", `keys.secret: must be projects/PROJECT/secrets/NAME, got "s"`},
 		{"https://i/keys", "http://i/keys", `jwt[0].jwks_uri: must be an https address, got "http://i/keys"`},
 		{"audiences: [a]", "audiences: []", "jwt[0].audiences: is required"},
@@ -145,7 +145,7 @@ func TestACacheIsCheckedAndHasDefaults(t *testing.T) {
 	}
 	for _, c := range []struct{ more, wanted string }{
 		{", threshold: 1.5", "cache.threshold: must be more than 0 and at most 1, got 1.5"},
-		{", ttl_seconds: 99999999999999999", "cache.ttl_seconds: must be 1 to 2592000, got 99999999999999999"},
+		{", ttl_seconds: 9999999999999", "cache.ttl_seconds: must be 1 to 2592000, got 9999999999999"},
 		{", timeout_ms: 900", "cache.timeout_ms: must be 1 to 800, got 900"},
 		{", speed: 1", "cache.speed: must be a known field, got an unknown one"},
 	} {

@@ -2,10 +2,11 @@ package config
 
 import (
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
+
+	"gke-inference/gateway/internal/settings"
 )
 
 const (
@@ -14,9 +15,8 @@ const (
 	// OutputPhase is the check of responses.
 	OutputPhase = "output"
 
-	failOpen       = "open"
-	failClosed     = "closed"
-	maxGuardMillis = 60_000
+	failOpen   = "open"
+	failClosed = "closed"
 )
 
 // Guard is a service that checks prompts and responses.
@@ -79,8 +79,9 @@ func (c *Config) checkGuards() error {
 		}
 	}
 	for _, name := range sorted(c.Models) {
-		if context := c.Models[name].Context; context < 0 || context > maxContext {
-			return fmt.Errorf("models.%s.context: must be 0 to %d, got %d", name, int64(maxContext), context)
+		context := float64(c.Models[name].Context)
+		if err := inRange.Check("models.context", "models."+name+".context", context); err != nil {
+			return err
 		}
 		for _, path := range c.Models[name].CacheSaltPaths {
 			if !strings.HasPrefix(path, "/v1/") {
@@ -109,9 +110,8 @@ func (c *Config) checkGuardNames(field string, names []string) error {
 }
 
 func (g Guard) check(field string) error {
-	address, err := url.Parse(g.URL)
-	if err != nil || address.Host == "" || (address.Scheme != "http" && address.Scheme != "https") {
-		return fmt.Errorf("%s.url: must be an http or https address, got %q", field, g.URL)
+	if _, err := settings.WebAddress(field+".url", g.URL); err != nil {
+		return err
 	}
 	if len(g.Phases) == 0 {
 		return fmt.Errorf("%s.phases: must have %s, %s or both, got none", field, InputPhase, OutputPhase)
@@ -124,8 +124,5 @@ func (g Guard) check(field string) error {
 	if g.Failure != failOpen && g.Failure != failClosed {
 		return fmt.Errorf("%s.failure: must be %s or %s, got %q", field, failOpen, failClosed, g.Failure)
 	}
-	if g.TimeoutMillis < 1 || g.TimeoutMillis > maxGuardMillis {
-		return fmt.Errorf("%s.timeout_ms: must be 1 to %d, got %d", field, maxGuardMillis, g.TimeoutMillis)
-	}
-	return nil
+	return inRange.Check("guards.timeout_ms", field+".timeout_ms", float64(g.TimeoutMillis))
 }

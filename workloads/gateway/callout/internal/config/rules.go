@@ -7,12 +7,6 @@ import (
 	"gke-inference/gateway/internal/tokens"
 )
 
-const (
-	// defaultContext is the assumed context of models that the file does not describe.
-	defaultContext = 1 << 17
-	maxContext     = 1 << 30
-)
-
 // Size returns what is known about the tokens of a model.
 func (c *Config) Size(model string) tokens.Model {
 	if context := c.Models[model].Context; context > 0 {

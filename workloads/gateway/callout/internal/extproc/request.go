@@ -18,6 +18,7 @@ import (
 	"gke-inference/gateway/internal/apierror"
 	"gke-inference/gateway/internal/calls"
 	"gke-inference/gateway/internal/holding"
+	"gke-inference/gateway/internal/paths"
 )
 
 // exchange is one request and its response.
@@ -68,24 +69,7 @@ const (
 	health
 )
 
-// promptPaths are the paths on which an engine serves the model that the body names. All other paths
-// are refused: on some of them, engines load adapters or pause.
-var promptPaths = map[string]bool{
-	"/v1/chat/completions":   true,
-	"/v1/completions":        true,
-	"/v1/embeddings":         true,
-	"/v1/responses":          true,
-	"/v1/messages":           true,
-	"/v1/rerank":             true,
-	"/v1/score":              true,
-	"/v1/images/generations": true,
-	videosPath:               true,
-}
-
-const (
-	modelsPath = "/v1/models"
-	videosPath = "/v1/videos/sync"
-)
+const modelsPath = "/v1/models"
 
 // healthPath answers whether the gateway works, also for a serving stack whose team shares the gateway's
 // hostname with others.
@@ -94,6 +78,7 @@ var healthPath = regexp.MustCompile(`^(/[a-z][-a-z0-9]*)?/healthz$`)
 // teamModels is the model list of a serving stack whose team shares the gateway's hostname with others.
 var teamModels = regexp.MustCompile(`^/[a-z][-a-z0-9]*/v1/models$`)
 
+// kindOf refuses all other paths: on some of them, engines load adapters or pause.
 func kindOf(method, path string, hasBatches bool) (requestKind, *openai.Error) {
 	if hasBatches && storedPaths.MatchString(path) {
 		return storedKind(method)
@@ -101,13 +86,13 @@ func kindOf(method, path string, hasBatches bool) (requestKind, *openai.Error) {
 	isList := path == modelsPath || teamModels.MatchString(path)
 	isOne := strings.HasPrefix(path, modelsPath+"/")
 	switch {
-	case promptPaths[path] && method == http.MethodPost:
+	case paths.IsPrompt(path) && method == http.MethodPost:
 		return prompt, nil
 	case isList && method == http.MethodGet:
 		return modelList, nil
 	case isOne && method == http.MethodGet:
 		return oneModel, nil
-	case promptPaths[path] || isList || isOne:
+	case paths.IsPrompt(path) || isList || isOne:
 		return prompt, openai.MethodNotAllowed(method)
 	default:
 		return prompt, openai.UnknownURL(method, path)

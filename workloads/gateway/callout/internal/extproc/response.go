@@ -16,6 +16,7 @@ import (
 	"gke-inference/gateway/callout/internal/openai"
 	"gke-inference/gateway/callout/internal/usage"
 	"gke-inference/gateway/internal/calls"
+	"gke-inference/gateway/internal/paths"
 )
 
 const (
@@ -45,7 +46,7 @@ func (e *exchange) onResponseHeaders(message *extproc.HttpHeaders) error {
 		isStream := err == nil && kind == eventStream
 		hides := isStream && !e.request.IncludeUsage
 		// a video has no text that a guard could read
-		isVideo := e.path == videosPath && strings.HasPrefix(kind, "video/")
+		isVideo := e.path == paths.Videos && strings.HasPrefix(kind, "video/")
 		e.answer = openai.NewResponse(isStream, hides)
 		if isVideo {
 			e.answer = openai.NewFile()

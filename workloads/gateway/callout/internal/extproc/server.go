@@ -7,7 +7,6 @@ package extproc
 
 import (
 	"errors"
-	"io"
 	"log/slog"
 	"sync"
 	"time"
@@ -60,30 +59,11 @@ func (s *Server) Process(stream extproc.ExternalProcessor_ProcessServer) error {
 	e := &exchange{Server: s, config: s.Config(), stream: stream, began: time.Now()}
 	defer e.finish(false)
 	defer e.release()
-	received := calls.Receive(stream)
-	for {
-		select {
-		case <-stream.Context().Done(): // the receiver may have ended without a word
-			return nil
-		case one := <-received:
-			if errors.Is(one.Err, io.EOF) || status.Code(one.Err) == codes.Canceled {
-				return nil
-			}
-			if one.Err != nil {
-				return one.Err
-			}
-			if isOver, err := e.answered(e.handle(one.Call)); isOver {
-				return err
-			}
-		case <-e.expired():
-			_, err := e.answered(holding.Late(s.Limits.BodyTime))
-			return err
-		}
-	}
+	return calls.Process(stream, e)
 }
 
-// answered sends a fault to the client. isOver is whether the calls for the request end.
-func (e *exchange) answered(err error) (isOver bool, left error) {
+// Answered implements calls.Exchange.
+func (e *exchange) Answered(err error) (isOver bool, left error) {
 	var fault *openai.Error
 	switch {
 	case errors.As(err, &fault) && e.stream.Context().Err() != nil:
@@ -103,12 +83,11 @@ func (e *exchange) release() {
 	e.guarded.whole.End()
 }
 
-func (e *exchange) expired() <-chan time.Time {
-	if e.deadline == nil {
-		return nil
-	}
-	return e.deadline.C
-}
+// Deadline implements calls.Exchange.
+func (e *exchange) Deadline() *time.Timer { return e.deadline }
+
+// Late implements calls.Exchange.
+func (e *exchange) Late() error { return holding.Late(e.Limits.BodyTime) }
 
 // checkMode rejects modes that would forward a body before the decision about it.
 func (s *Server) checkMode(call *extproc.ProcessingRequest) error {
@@ -127,7 +106,8 @@ func (s *Server) checkMode(call *extproc.ProcessingRequest) error {
 	return nil
 }
 
-func (e *exchange) handle(call *extproc.ProcessingRequest) error {
+// Handle implements calls.Exchange.
+func (e *exchange) Handle(call *extproc.ProcessingRequest) error {
 	if err := e.checkMode(call); err != nil {
 		return err
 	}

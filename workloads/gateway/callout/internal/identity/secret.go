@@ -3,10 +3,7 @@ package identity
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -14,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"gke-inference/gateway/internal/web"
 )
 
 const (
@@ -26,8 +25,6 @@ const (
 	defaultMetadata = "metadata.google.internal"
 	tokenMargin     = time.Minute
 )
-
-var errNotFound = errors.New("status 404")
 
 // Secret follows the document of keys in Secret Manager. If the service is unavailable, the last
 // document stays valid.
@@ -108,7 +105,7 @@ func (s *Secret) read(ctx context.Context) {
 		return
 	}
 	keys, err := s.fetch(ctx, name)
-	if errors.Is(err, errNotFound) && s.Keys() == nil {
+	if web.Is(err, http.StatusNotFound) && s.Keys() == nil {
 		// There is no secret before the first key. If there were keys, a missing secret is a mistake:
 		// they stay valid.
 		keys, err = &Keys{}, nil
@@ -172,30 +169,12 @@ func (s *Secret) accessToken(ctx context.Context) (string, error) {
 }
 
 func (s *Secret) get(ctx context.Context, url string, headers map[string]string, into any) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	request, err := web.Request(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
 	}
 	for header, value := range headers {
 		request.Header.Set(header, value)
 	}
-	answer, err := s.client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, maxSecretBytes))
-	if err != nil {
-		return err
-	}
-	if answer.StatusCode == http.StatusNotFound {
-		return fmt.Errorf("GET %s: %w", url, errNotFound)
-	}
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("GET %s: status %d", url, answer.StatusCode)
-	}
-	if err := json.Unmarshal(body, into); err != nil {
-		return fmt.Errorf("GET %s: must return the expected JSON", url)
-	}
-	return nil
+	return web.Call(s.client, request, maxSecretBytes, into)
 }

@@ -7,7 +7,12 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"gke-inference/gateway/internal/bounds"
+	"gke-inference/gateway/internal/settings"
 )
+
+var inRange = bounds.Of("relay")
 
 func (c *Config) check() error {
 	if len(c.Backends) == 0 {
@@ -28,12 +33,14 @@ func (b *Backend) check(where string) error {
 	switch {
 	case b == nil:
 		return fmt.Errorf("%s: must be an object, got nothing", where)
-	case b.TimeoutSeconds <= 0:
-		return fmt.Errorf("%s.timeout_seconds: must be more than 0, got %v", where, b.TimeoutSeconds)
-	case b.Context < 0 || b.Context > 1<<30:
-		return fmt.Errorf("%s.context: must be 0 to %d, got %d", where, int64(1<<30), b.Context)
 	case len(b.Targets) == 0:
 		return fmt.Errorf("%s.targets: must have one or more, got none", where)
+	}
+	if err := inRange.Check("backends.timeout_seconds", where+".timeout_seconds", b.TimeoutSeconds); err != nil {
+		return err
+	}
+	if err := inRange.Check("backends.context", where+".context", float64(b.Context)); err != nil {
+		return err
 	}
 	for at, target := range b.Targets {
 		if err := target.check(fmt.Sprintf("%s.targets[%d]", where, at)); err != nil {
@@ -47,20 +54,22 @@ func (t *Target) check(where string) error {
 	if t == nil {
 		return fmt.Errorf("%s: must be an object, got nothing", where)
 	}
-	at, err := url.Parse(t.URL)
+	at, err := settings.WebAddress(where+".url", t.URL)
+	if err != nil {
+		return err
+	}
 	switch {
-	case err != nil || at.Host == "" || (at.Scheme != "https" && at.Scheme != "http"):
-		return fmt.Errorf("%s.url: must be an http or https address, got %q", where, t.URL)
 	case at.User != nil || at.RawQuery != "" || at.Fragment != "":
 		return fmt.Errorf("%s.url: must have no user, query or fragment", where)
 	case t.Name == "":
 		return fmt.Errorf("%s.name: is required", where)
 	case t.Model == "":
 		return fmt.Errorf("%s.model: is required", where)
-	case t.Weight < 1:
-		return fmt.Errorf("%s.weight: must be at least 1, got %d", where, t.Weight)
 	case t.Auth.Kind != AuthNone && at.Scheme != "https" && !IsLoopback(at):
 		return fmt.Errorf("%s.url: must be https when a credential is sent, got %q", where, t.URL)
+	}
+	if err := inRange.Check("targets.weight", where+".weight", float64(t.Weight)); err != nil {
+		return err
 	}
 	return t.Auth.check(where + ".auth")
 }
@@ -99,17 +108,14 @@ func (f *Fallback) check(backends map[string]*Backend) error {
 			return fmt.Errorf("fallback.%s: is required", one.field)
 		}
 	}
-	switch {
-	case f.AfterQueue < 1:
-		return fmt.Errorf("fallback.after_queue: must be at least 1, got %d", f.AfterQueue)
-	case f.Replicas < 0:
-		return fmt.Errorf("fallback.replicas: must not be negative, got %d", f.Replicas)
-	case f.MonthlyUSD <= 0:
-		return fmt.Errorf("fallback.monthly_usd: must be more than 0, got %v", f.MonthlyUSD)
-	case f.InputUSD < 0 || f.OutputUSD < 0 || f.InputUSD+f.OutputUSD == 0:
+	if err := inRange.CheckAll(map[string]float64{
+		"fallback.after_queue": float64(f.AfterQueue), "fallback.replicas": float64(f.Replicas),
+		"fallback.monthly_usd": f.MonthlyUSD, "fallback.port": float64(f.Port),
+	}); err != nil {
+		return err
+	}
+	if f.InputUSD < 0 || f.OutputUSD < 0 || f.InputUSD+f.OutputUSD == 0 {
 		return fmt.Errorf("fallback: must have prices above 0, got %v and %v", f.InputUSD, f.OutputUSD)
-	case f.Port < 1 || f.Port > 65535:
-		return fmt.Errorf("fallback.port: must be 1 to 65535, got %d", f.Port)
 	}
 	return nil
 }

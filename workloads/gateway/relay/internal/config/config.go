@@ -2,14 +2,7 @@
 package config
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"strings"
-
-	"sigs.k8s.io/yaml"
-
+	"gke-inference/gateway/internal/settings"
 	"gke-inference/gateway/internal/tokens"
 )
 
@@ -91,12 +84,9 @@ type MetricNames struct {
 	CacheInfo string `json:"cache_info"`
 }
 
-// defaultContext is the assumed context of a backend without one.
-const defaultContext = 1 << 17
-
 // Size returns what is known about the tokens of a backend's model.
 func (c *Config) Size(model string) tokens.Model {
-	found := tokens.Model{Context: defaultContext, IsAssumed: true}
+	found := tokens.Model{Context: tokens.DefaultContext, IsAssumed: true}
 	if backend, has := c.Backends[model]; has && backend.Context > 0 {
 		found.Context = backend.Context
 	}
@@ -105,28 +95,9 @@ func (c *Config) Size(model string) tokens.Model {
 
 // Parse reads and validates the content of a file. An error is one line: field, rule and value.
 func Parse(content []byte) (*Config, error) {
-	asJSON, err := yaml.YAMLToJSONStrict(content)
-	if err != nil {
-		return nil, errors.New(oneLine(err.Error()))
-	}
-	decoder := json.NewDecoder(bytes.NewReader(asJSON))
-	decoder.DisallowUnknownFields()
 	made := &Config{}
-	if err := decoder.Decode(made); err != nil {
-		return nil, explained(err)
+	if err := settings.Read(content, made); err != nil {
+		return nil, err
 	}
 	return made, made.check()
 }
-
-func explained(err error) error {
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
-		return fmt.Errorf("%s: must be %s, got %s", wrong.Field, wrong.Type, wrong.Value)
-	}
-	if name, is := strings.CutPrefix(err.Error(), "json: unknown field "); is {
-		return fmt.Errorf("%s: must be a known field, got an unknown one", strings.Trim(name, `"`))
-	}
-	return errors.New(oneLine(err.Error()))
-}
-
-func oneLine(message string) string { return strings.Join(strings.Fields(message), " ") }

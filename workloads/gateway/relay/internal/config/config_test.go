@@ -49,7 +49,7 @@ func TestAWrongValueIsRefusedByFieldRuleAndValue(t *testing.T) {
 		{"kind: google", "kind: id-token", "auth: must have an audience and a service_account"},
 		{"model: m,", "model: m, colour: red,", "colour: must be a known field, got an unknown one"},
 		{"after_queue: 8", "after_queue: 0", "fallback.after_queue: must be at least 1, got 0"},
-		{"after_queue: 8", "after_queue: many", "fallback.after_queue: must be int, got string"},
+		{"after_queue: 8", "after_queue: many", "fallback.after_queue: must be a whole number, got string"},
 		{"monthly_usd: 5", "monthly_usd: 0", "fallback.monthly_usd: must be more than 0, got 0"},
 		{"  model: gemini-flash", "  model: other", `fallback.model: must be one of the backends, got "other"`},
 		{"count: llama-fallback", "count: ''", "fallback.count: is required"},

@@ -1,18 +1,16 @@
 package credential
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 
 	"golang.org/x/oauth2"
 
+	"gke-inference/gateway/internal/web"
 	"gke-inference/gateway/relay/internal/config"
 )
 
@@ -57,10 +55,7 @@ func (s *Store) idToken(ctx context.Context, auth config.Auth) (string, error) {
 		Token string `json:"token"`
 	}
 	url := s.tokens + "/v1/projects/-/serviceAccounts/" + auth.ServiceAccount + ":generateIdToken"
-	body, err := json.Marshal(map[string]any{"audience": auth.Audience, "includeEmail": true})
-	if err != nil {
-		return "", err
-	}
+	body := map[string]any{"audience": auth.Audience, "includeEmail": true}
 	if err := s.call(ctx, http.MethodPost, url, body, &answer); err != nil {
 		return "", err
 	}
@@ -70,32 +65,16 @@ func (s *Store) idToken(ctx context.Context, auth config.Auth) (string, error) {
 	return answer.Token, nil
 }
 
-// call calls a Google API. An error contains the address and the status, never a body.
-func (s *Store) call(ctx context.Context, method, url string, body []byte, into any) error {
-	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
+// call calls a Google API with the pod's identity. The body may be nil.
+func (s *Store) call(ctx context.Context, method, url string, body, into any) error {
+	request, err := web.Request(ctx, method, url, body)
 	if err != nil {
-		return fmt.Errorf("%s %s: no address", method, url)
+		return err
 	}
 	token, err := s.accessToken()
 	if err != nil {
 		return err
 	}
 	token.SetAuthHeader(request)
-	request.Header.Set("Content-Type", "application/json")
-	answer, err := s.client.Do(request)
-	if err != nil {
-		return fmt.Errorf("%s %s: no response", method, url)
-	}
-	defer answer.Body.Close()
-	content, err := io.ReadAll(io.LimitReader(answer.Body, largestAnswer))
-	if err != nil {
-		return fmt.Errorf("%s %s: the response is incomplete", method, url)
-	}
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s %s: status %d", method, url, answer.StatusCode)
-	}
-	if json.Unmarshal(content, into) != nil {
-		return fmt.Errorf("%s %s: must return the expected JSON", method, url)
-	}
-	return nil
+	return web.Call(s.client, request, largestAnswer, into)
 }

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"net/http"
 	"strconv"
 	"sync"
 	"time"
 
+	"gke-inference/gateway/internal/web"
 	"gke-inference/gateway/relay/internal/config"
 	"gke-inference/gateway/relay/internal/openai"
 )
@@ -132,7 +134,7 @@ func (b *Budget) save(ctx context.Context, settings *config.Fallback) {
 	}
 	var err error
 	for range 5 { // other replicas save as well
-		if err = b.saveOnce(ctx, settings); !errors.Is(err, errConflict) {
+		if err = b.saveOnce(ctx, settings); !web.Is(err, http.StatusConflict) {
 			break
 		}
 	}

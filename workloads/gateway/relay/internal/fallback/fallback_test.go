@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"gke-inference/gateway/internal/web"
 	"gke-inference/gateway/relay/internal/config"
 	"gke-inference/gateway/relay/internal/openai"
 )
@@ -34,7 +35,7 @@ func (m *memory) readMap(context.Context, string, string) (*configMap, error) {
 
 func (m *memory) writeMap(_ context.Context, _, _, version string, data map[string]string) error {
 	if version != strconv.Itoa(m.version) {
-		return errConflict
+		return &web.StatusError{Status: http.StatusConflict}
 	}
 	m.version++
 	m.data = data

@@ -3,14 +3,11 @@
 package fallback
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -19,14 +16,14 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"gke-inference/gateway/internal/web"
 )
 
 const (
 	apiTimeout    = 5 * time.Second
 	largestAnswer = 32 << 20
 )
-
-var errConflict = errors.New("status 409")
 
 // Kube is the API server of the cluster, with the permissions of the pod's service account.
 type Kube struct {
@@ -55,11 +52,7 @@ func NewKube(folder string) (*Kube, error) {
 }
 
 func (k *Kube) call(ctx context.Context, method, path string, body any, into any) error {
-	content, err := json.Marshal(body)
-	if err != nil {
-		return err
-	}
-	request, err := http.NewRequestWithContext(ctx, method, k.server+path, bytes.NewReader(content))
+	request, err := web.Request(ctx, method, k.server+path, body)
 	if err != nil {
 		return err
 	}
@@ -70,21 +63,7 @@ func (k *Kube) call(ctx context.Context, method, path string, body any, into any
 	}
 	request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	request.Header.Set("Content-Type", "application/merge-patch+json")
-	answer, err := k.client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer answer.Body.Close()
-	found, err := io.ReadAll(io.LimitReader(answer.Body, largestAnswer))
-	switch {
-	case err != nil:
-		return err
-	case answer.StatusCode == http.StatusConflict:
-		return errConflict
-	case answer.StatusCode != http.StatusOK:
-		return fmt.Errorf("%s %s: status %d", method, strings.SplitN(path, "?", 2)[0], answer.StatusCode)
-	}
-	return json.Unmarshal(found, into)
+	return web.Call(k.client, request, largestAnswer, into)
 }
 
 type configMap struct {

@@ -7,7 +7,6 @@ package routing
 
 import (
 	"errors"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	"gke-inference/gateway/internal/apierror"
 	"gke-inference/gateway/internal/calls"
 	"gke-inference/gateway/internal/holding"
+	"gke-inference/gateway/internal/paths"
 	"gke-inference/gateway/router/internal/reading"
 )
 
@@ -55,30 +55,11 @@ type exchange struct {
 func (s *Server) Process(stream extproc.ExternalProcessor_ProcessServer) error {
 	e := &exchange{Server: s, stream: stream}
 	defer func() { e.body.End() }()
-	received := calls.Receive(stream)
-	for {
-		select {
-		case <-stream.Context().Done(): // the receiver may have ended without a word
-			return nil
-		case one := <-received:
-			if errors.Is(one.Err, io.EOF) || status.Code(one.Err) == codes.Canceled {
-				return nil
-			}
-			if one.Err != nil {
-				return one.Err
-			}
-			if isOver, err := e.answered(e.handle(one.Call)); isOver {
-				return err
-			}
-		case <-e.expired():
-			_, err := e.answered(holding.Late(s.Limits.BodyTime))
-			return err
-		}
-	}
+	return calls.Process(stream, e)
 }
 
-// answered sends a fault to the client. isOver is whether the calls for the request end.
-func (e *exchange) answered(err error) (isOver bool, left error) {
+// Answered implements calls.Exchange.
+func (e *exchange) Answered(err error) (isOver bool, left error) {
 	var fault *apierror.Error
 	if !errors.As(err, &fault) {
 		return err != nil, err
@@ -91,14 +72,14 @@ func (e *exchange) answered(err error) (isOver bool, left error) {
 	return true, e.stream.Send(calls.Refusal(program, fault, nil))
 }
 
-func (e *exchange) expired() <-chan time.Time {
-	if e.deadline == nil {
-		return nil
-	}
-	return e.deadline.C
-}
+// Deadline implements calls.Exchange.
+func (e *exchange) Deadline() *time.Timer { return e.deadline }
 
-func (e *exchange) handle(call *extproc.ProcessingRequest) error {
+// Late implements calls.Exchange.
+func (e *exchange) Late() error { return holding.Late(e.Limits.BodyTime) }
+
+// Handle implements calls.Exchange.
+func (e *exchange) Handle(call *extproc.ProcessingRequest) error {
 	switch message := call.GetRequest().(type) {
 	case *extproc.ProcessingRequest_RequestHeaders:
 		return e.onHeaders(message.RequestHeaders)
@@ -119,7 +100,7 @@ func (e *exchange) handle(call *extproc.ProcessingRequest) error {
 func (e *exchange) onHeaders(message *extproc.HttpHeaders) error {
 	e.headers = calls.HeadersOf(message.GetHeaders())
 	e.found = findings{path: plainPath(calls.First(e.headers, ":path")), names: map[string]bool{}}
-	isPrompt := promptPaths[e.found.path] && calls.First(e.headers, ":method") == http.MethodPost
+	isPrompt := paths.IsPrompt(e.found.path) && calls.First(e.headers, ":method") == http.MethodPost
 	if message.GetEndOfStream() && isPrompt {
 		return e.found.check(&e.reader)
 	}
@@ -189,7 +170,7 @@ func (e *exchange) send(part *extproc.BodyResponse) error {
 // program may set the header.
 func (e *exchange) mutation() *extproc.HeaderMutation {
 	set := map[string]string{}
-	if promptPaths[e.found.path] && calls.First(e.headers, ":path") != e.found.path {
+	if paths.IsPrompt(e.found.path) && calls.First(e.headers, ":path") != e.found.path {
 		set[":path"] = e.found.path
 	}
 	made := &extproc.HeaderMutation{}

@@ -8,24 +8,12 @@ import (
 	"unicode/utf8"
 
 	"gke-inference/gateway/internal/apierror"
+	"gke-inference/gateway/internal/paths"
 	"gke-inference/gateway/router/internal/reading"
 )
 
 // maxModelBytes is the maximum length of a model's name.
 const maxModelBytes = 256
-
-// promptPaths are the paths on which an engine serves the model that the body names.
-var promptPaths = map[string]bool{
-	"/v1/chat/completions":   true,
-	"/v1/completions":        true,
-	"/v1/embeddings":         true,
-	"/v1/responses":          true,
-	"/v1/messages":           true,
-	"/v1/rerank":             true,
-	"/v1/score":              true,
-	"/v1/images/generations": true,
-	"/v1/videos/sync":        true,
-}
 
 // promptMembers are the members without which a picker refuses a body in plain text (its parsers/openai). A
 // model without a picker, which `/v1/embeddings` may have, decides for itself.
@@ -76,7 +64,7 @@ func (f *findings) found(member reading.Member) {
 		f.names[member.Name] = true
 		f.readModel(member)
 	}
-	if !promptPaths[f.path] {
+	if !paths.IsPrompt(f.path) {
 		return
 	}
 	if platformFields[member.Name] {
@@ -136,7 +124,7 @@ func (f *findings) check(reader *reading.Reader) *apierror.Error {
 	case f.fault != nil:
 	case !reader.IsComplete():
 		f.refuse("invalid_json", "", "The body must be one JSON object in UTF-8, with at most %d levels.", reading.MaxDepth)
-	case f.model == "" && promptPaths[f.path]:
+	case f.model == "" && paths.IsPrompt(f.path):
 		f.refuse("invalid_model", "model", "`model` must be a string with the name of a model.")
 	case !f.hasPrompt && promptMembers[f.path] != "":
 		name := promptMembers[f.path]

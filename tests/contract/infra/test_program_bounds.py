@@ -1,0 +1,249 @@
+"""Programs in containers accept every number that a stack accepts.
+
+A program that refuses its settings at the start takes down what it serves. It may accept more than
+a stack, never less.
+"""
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from infra.stack.edge.backends import Backend, BackendTarget, Fallback
+from infra.stack.edge.clients import AnswerCache, Clients, ClientTeam, TeamLimits, TokenPrice
+from infra.stack.edge.guardrails import Guardrail
+
+from infra.reading.load import platform_of
+from infra.stack.engines import EngineSettings
+from tests.contract.infra.cloud import Deployed
+from tests.contract.infra.stack_bounds import End, at_bounds, range_of
+from tests.shipped_stacks import EXAMPLES
+from twin.host.paths import WORKLOADS
+from twin.toolchain import tool
+from workloads.batch.settings import read_settings as read_batches
+from workloads.diffusion import __main__ as diffusion
+from workloads.diffusion import config as image_settings
+from workloads.diffusion import training
+from workloads.engine import diffusion as image_server
+from workloads.engine import spec
+from workloads.personal.settings import FrontSettings, WorkSettings
+from workloads.personal.settings import read as read_personal
+from workloads.stream.settings import read_settings as read_stream
+
+ENDS = ("least", "most")
+REACHED = {
+    "backends": {"relay", "callout", "launcher"},
+    "batch-engines": {"batches", "launcher"},
+    "clients": {"callout", "launcher"},
+    "guardrails": {"callout", "launcher"},
+    "kv-offload": {"launcher"},
+    "personalized-images": {"front", "images", "launcher", "training", "worker"},
+    "pictures": {"images", "launcher"},
+    "streaming": {"launcher", "stream"},
+    "video": {"images", "launcher"},
+}
+"""Programs whose settings an example has."""
+MUST_BE = {
+    "backends": {"backends.gemini-flash.timeout_seconds"},
+    "batch-engines": {"batches.deadline_seconds", "batches.workers.requests"},
+    "clients": {"clients.cache.threshold", "clients.teams.assistant.monthly_usd"},
+    "guardrails": {
+        "clients.teams.assistant.monthly_usd",
+        "guardrails.house.timeout_ms",
+        "guardrails.personal-data.timeout_ms",
+    },
+    "personalized-images": {"personal_images.max_open_sets", "personal_images.train_seconds"},
+    "streaming": {"streams.summaries.attempts"},
+}
+"""Settings that no rule between settings may keep from the ends of their ranges."""
+RANGES = {
+    ("callout", "cache.threshold"): (AnswerCache, "threshold"),
+    ("callout", "cache.ttl_seconds"): (AnswerCache, "ttl_seconds"),
+    ("callout", "default_context"): (Clients, "default_context"),
+    ("callout", "guards.timeout_ms"): (Guardrail, "timeout_ms"),
+    ("callout", "prices"): (TokenPrice, "output_usd_per_million"),
+    ("callout", "replicas"): (Clients, "replicas"),
+    ("callout", "teams.monthly_usd"): (ClientTeam, "monthly_usd"),
+    ("callout", "teams.requests_per_minute"): (TeamLimits, "requests_per_minute"),
+    ("callout", "teams.tokens_per_minute"): (TeamLimits, "tokens_per_minute"),
+    ("callout", "teams.tokens_per_month"): (ClientTeam, "tokens_per_month"),
+    ("relay", "backends.timeout_seconds"): (Backend, "timeout_seconds"),
+    ("relay", "fallback.after_queue"): (Fallback, "after_queue"),
+    ("relay", "fallback.monthly_usd"): (Fallback, "monthly_usd"),
+    ("relay", "targets.weight"): (BackendTarget, "weight"),
+}
+"""Setting of a stack for each range in bounds.json."""
+NOT_SET = {
+    ("callout", "cache.timeout_ms"),
+    ("callout", "models.context"),
+    ("relay", "backends.context"),
+    ("relay", "fallback.port"),
+    ("relay", "fallback.replicas"),
+}
+"""Ranges of numbers that the platform derives."""
+
+
+def bounds() -> dict[tuple[str, str], dict[str, float]]:
+    """Return the ranges of the gateway's programs by program and setting."""
+    text = (WORKLOADS / "gateway" / "internal" / "bounds" / "bounds.json").read_text()
+    found: dict[str, dict[str, dict[str, float]]] = json.loads(text)
+    return {(program, name): each for program, of in found.items() for name, each in of.items()}
+
+
+def settings_in(value: Any) -> Iterator[str]:
+    """Yield the values of the variable SETTINGS of containers."""
+    if isinstance(value, dict):
+        if value.get("name") == "SETTINGS":
+            yield value["value"]
+        for each in value.values():
+            yield from settings_in(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from settings_in(each)
+
+
+def documents(registrations: list[Any]) -> Iterator[tuple[str, str]]:
+    """Yield the program and the content of each file of settings."""
+    for seen in registrations:
+        if seen.type == "gcp:cloudrunv2/service:Service":
+            for text in settings_in(seen.inputs):
+                yield "front", text
+        if not seen.type.endswith(":ConfigMap"):
+            continue
+        data: Mapping[str, str] = seen.inputs.get("data") or {}
+        for name, text in data.items():
+            match name:
+                case "callout.yaml" | "relay.yaml":
+                    yield name.removesuffix(".yaml"), text
+                case "spec.json":
+                    yield "launcher", text
+                case "settings.json":
+                    kind = "batches" if "batch" in seen.name else "stream"
+                    yield "worker" if "personal" in seen.name else kind, text
+                case _:
+                    pass
+
+
+def read_spec(text: str) -> Iterator[tuple[str, str]]:
+    """Start a launcher with a spec, and yield the flags of its image server."""
+    for serving in spec.read(text).serving.values():
+        if serving.engine == "diffusion":
+            yield "images", json.dumps(image_server.arguments(serving))
+
+
+def read_work(text: str) -> Iterator[tuple[str, str]]:
+    """Start a worker of personalized images, and yield the settings of its training."""
+    found = read_personal(WorkSettings, text)
+    places = {"adapter": "/mnt/shared/a", "images": "/mnt/images", "work": "/mnt/shared/work"}
+    yield "training", json.dumps({**found.training, **places})
+
+
+def started(tmp_path: Path) -> Callable[[str, str], list[tuple[str, str]]]:
+    """Return what a Python program does with its settings at the start."""
+
+    def in_a_file(read: Callable[[Path], Any], text: str) -> None:
+        file = tmp_path / "settings.json"
+        file.write_text(text)
+        read(file)
+
+    def start(program: str, text: str) -> list[tuple[str, str]]:
+        match program:
+            case "batches":
+                in_a_file(read_batches, text)
+            case "front":
+                read_personal(FrontSettings, text)
+            case "images":
+                flags = diffusion.parser().parse_args(["serve", *json.loads(text)])
+                image_settings.from_dict(diffusion.settings_of(flags))
+            case "launcher":
+                return [*read_spec(text)]
+            case "stream":
+                in_a_file(read_stream, text)
+            case "training":
+                in_a_file(training.read, text)
+            case "worker":
+                return [*read_work(text)]
+            case _:
+                pass
+        return []
+
+    return start
+
+
+def rendered(deployed: Deployed, example: str, end: End) -> list[tuple[str, str]]:
+    """Return the settings of every program of an example with its numbers at one end."""
+    (file,) = (EXAMPLES / example).glob("Pulumi.*.yaml")
+    platform, reached = at_bounds(platform_of(file), end)
+    assert MUST_BE.get(example, set()) <= reached
+    return [*documents(deployed(platform).registrations)]
+
+
+def without_authorities(text: str) -> str:
+    """Return settings without the certificates of stores, which only the cloud has."""
+    found = json.loads(text)
+    for part in (found, found.get("cache", {})):
+        part.get("store", {}).pop("ca", None)
+    return json.dumps(found)
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("example", sorted(REACHED))
+def test_programs_start_with_every_number_at_an_end_of_its_range(
+    deployed: Deployed, tmp_path: Path, example: str, end: End
+) -> None:
+    start, left, seen = started(tmp_path), rendered(deployed, example, end), set[str]()
+    while left:
+        program, text = left.pop()
+        left += start(program, text)
+        seen.add(program)
+    assert seen == REACHED[example]
+
+
+@pytest.mark.needs_tools
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("example", ["backends", "clients", "guardrails"])
+def test_programs_in_go_start_with_every_number_at_an_end_of_its_range(
+    deployed: Deployed, tmp_path: Path, example: str, end: End
+) -> None:
+    for program, text in rendered(deployed, example, end):
+        if program not in ("callout", "relay"):
+            continue
+        file = tmp_path / program
+        file.write_text(without_authorities(text))
+        argv = [str(tool(program)), f"--check-config={file}"]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(("program", "setting"), sorted(RANGES))
+def test_a_program_in_go_is_no_narrower_than_the_stack(program: str, setting: str) -> None:
+    kind, name = RANGES[program, setting]
+    found, of_stack = bounds()[program, setting], range_of(kind.model_fields[name])
+    assert of_stack is not None
+    least, most = of_stack
+    assert found.get("least", least) <= least
+    assert found.get("above", float("-inf")) < least
+    assert most <= found.get("most", most)
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("name", ["block_size", "max_batch", "tensor_parallel"])
+def test_a_launcher_reads_numbers_that_no_example_has_the_hardware_for(name: str, end: str) -> None:
+    found = range_of(EngineSettings.model_fields[name])
+    assert found is not None
+    numbers: dict[str, Any] = {"tensor_parallel": 1, name: int(found[ENDS.index(end)])}
+    serving = spec.Serving("gpu", "chat", "/models/chat", context_tokens=8192, **numbers)
+    written = spec.Spec("chat", {"gpu": serving})
+    assert spec.read(written.text()) == written
+
+
+def test_every_range_of_the_programs_in_go_is_compared_or_derived() -> None:
+    assert set(bounds()) == {*RANGES, *NOT_SET}
+
+
+def test_the_ends_of_a_range_are_what_a_stack_still_accepts() -> None:
+    assert range_of(ClientTeam.model_fields["monthly_usd"]) == (0.01, 1e9)
+    assert range_of(Guardrail.model_fields["timeout_ms"]) == (10, 10_000)
+    assert range_of(ClientTeam.model_fields["models"]) is None

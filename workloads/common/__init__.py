@@ -1,0 +1,1 @@
+"""What the programs in containers share; each image copies this folder."""
