@@ -30,13 +30,13 @@ from .backends.settings import (
 from .batches.batch_bucket import BatchBucket as BatchBucket
 from .batches.batch_bucket import BatchBucketArgs as BatchBucketArgs
 from .batches.batch_service import BatchService as BatchService
-from .batches.settings import (
+from .batches.program import (
     BatchCallersArgs as BatchCallersArgs,
 )
-from .batches.settings import (
+from .batches.program import (
     BatchModelArgs as BatchModelArgs,
 )
-from .batches.settings import (
+from .batches.program import (
     BatchServiceArgs as BatchServiceArgs,
 )
 from .capacity.accelerator_pool import AcceleratorPool as AcceleratorPool
