@@ -452,6 +452,7 @@ from .storage.weights_job import (
 from .storage.weights_job import (
     WeightsJobArgs as WeightsJobArgs,
 )
+from .streams.settings import ResultsSettings as ResultsSettings
 from .streams.stream_table import (
     StreamTable as StreamTable,
 )

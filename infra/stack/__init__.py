@@ -6,6 +6,7 @@ from gke_inference.settings.fields import (
     BootDisk,
 )
 from gke_inference.settings.size import Size
+from gke_inference.streams.settings import ResultsKind
 from infra.stack.backends import Backend, BackendKind, BackendTarget, Fallback
 from infra.stack.batches import BatchEngine, Batches, BatchWorkers, CompletionWindow
 from infra.stack.budget import Budget, Covers
@@ -77,7 +78,6 @@ from infra.stack.storage import (
     Storage,
 )
 from infra.stack.streams import (
-    ResultsKind,
     SourceKind,
     Stream,
     StreamResults,
