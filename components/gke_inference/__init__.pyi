@@ -18,14 +18,14 @@ from .backends.pool_fallback import (
 from .backends.pool_fallback import (
     PoolFallbackArgs as PoolFallbackArgs,
 )
-from .backends.settings import (
-    BackendArgs as BackendArgs,
-)
-from .backends.settings import (
-    BackendTargetArgs as BackendTargetArgs,
-)
-from .backends.settings import (
+from .backends.relay import (
     RelayCallersArgs as RelayCallersArgs,
+)
+from .backends.settings import (
+    BackendSettings as BackendSettings,
+)
+from .backends.settings import (
+    TargetSettings as TargetSettings,
 )
 from .batches.batch_bucket import BatchBucket as BatchBucket
 from .batches.batch_bucket import BatchBucketArgs as BatchBucketArgs

@@ -14,6 +14,7 @@ from gke_inference.settings.fields import (
     ModelName,
     MonthlyUsd,
     Name,
+    UsdPerMillion,
 )
 
 from .certificates import ClientCertificatesArgs
@@ -77,9 +78,9 @@ class TeamSettings(TeamLimits):
 class TokenPrice(Settings):
     """Price of a model's tokens."""
 
-    input_usd_per_million: float = Field(ge=0, le=1e6)
+    input_usd_per_million: UsdPerMillion
     """US dollars per million prompt tokens."""
-    output_usd_per_million: float = Field(ge=0, le=1e6)
+    output_usd_per_million: UsdPerMillion
     """US dollars per million answer tokens."""
 
 
