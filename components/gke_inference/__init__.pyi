@@ -18,25 +18,25 @@ from .backends.pool_fallback import (
 from .backends.pool_fallback import (
     PoolFallbackArgs as PoolFallbackArgs,
 )
-from .backends.settings import (
-    BackendArgs as BackendArgs,
-)
-from .backends.settings import (
-    BackendTargetArgs as BackendTargetArgs,
-)
-from .backends.settings import (
+from .backends.relay import (
     RelayCallersArgs as RelayCallersArgs,
+)
+from .backends.settings import (
+    BackendSettings as BackendSettings,
+)
+from .backends.settings import (
+    TargetSettings as TargetSettings,
 )
 from .batches.batch_bucket import BatchBucket as BatchBucket
 from .batches.batch_bucket import BatchBucketArgs as BatchBucketArgs
 from .batches.batch_service import BatchService as BatchService
-from .batches.settings import (
+from .batches.program import (
     BatchCallersArgs as BatchCallersArgs,
 )
-from .batches.settings import (
+from .batches.program import (
     BatchModelArgs as BatchModelArgs,
 )
-from .batches.settings import (
+from .batches.program import (
     BatchServiceArgs as BatchServiceArgs,
 )
 from .capacity.accelerator_pool import AcceleratorPool as AcceleratorPool
@@ -453,6 +453,7 @@ from .storage.weights_job import (
 from .storage.weights_job import (
     WeightsJobArgs as WeightsJobArgs,
 )
+from .streams.settings import ResultsSettings as ResultsSettings
 from .streams.stream_table import (
     StreamTable as StreamTable,
 )

@@ -5,12 +5,14 @@ import pulumi
 from gke_inference.backends.backend_access import BackendAccess, BackendAccessArgs
 from gke_inference.backends.model_backends import ModelBackends, ModelBackendsArgs
 from gke_inference.backends.pool_fallback import PoolFallback, PoolFallbackArgs
-from gke_inference.backends.settings import BackendArgs, BackendTargetArgs, RelayCallersArgs
+from gke_inference.backends.relay import RelayCallersArgs
+from gke_inference.backends.settings import BackendSettings, TargetFields, TargetSettings
 from gke_inference.cluster.workload_identity import (
     WorkloadIdentity,
     WorkloadIdentityArgs,
     principal,
 )
+from gke_inference.settings.fields import DEFAULT_CONTEXT
 from infra.plan import RegionPlan, ServedModel
 from infra.plan.backends import RELAY, fallback_of, has_backends, secrets_of
 from infra.plan.clients import gated
@@ -156,31 +158,24 @@ def _callers(region: RegionPlan) -> RelayCallersArgs:
     )
 
 
-def _backend(platform: Platform, backend: Backend) -> BackendArgs:
+def _backend(platform: Platform, backend: Backend) -> BackendSettings:
     clients = platform.clients
-    args = BackendArgs(
-        targets=[_target(platform, place) for place in backend.places],
+    return BackendSettings(
+        targets=tuple(_target(platform, place) for place in backend.places),
         timeout_seconds=backend.timeout_seconds,
+        context=DEFAULT_CONTEXT if clients is None else clients.default_context,
     )
-    if clients is not None:
-        args["context"] = clients.default_context
-    return args
 
 
-def _target(platform: Platform, place: BackendTarget) -> BackendTargetArgs:
+def _target(platform: Platform, place: BackendTarget) -> TargetSettings:
     names = Names(platform)
-    args = BackendTargetArgs(kind=place.kind.value, model=place.model, weight=place.weight)
+    found = {name: getattr(place, name) for name in TargetFields.model_fields}
     if place.kind is BackendKind.VERTEX:
-        args["project"] = place.project or platform.project
-    if place.location is not None:
-        args["location"] = place.location
+        found["project"] = place.project or platform.project
     if place.secret is not None:
         secret = names.backend_secret(place.secret)
-        args["secret"] = f"projects/{platform.project}/secrets/{secret}"
+        found["secret"] = f"projects/{platform.project}/secrets/{secret}"
     if place.service is not None:
         caller = f"{names.backend_caller()}@{platform.project}.iam.gserviceaccount.com"
-        args["service"] = place.service
-        args["service_account"] = caller
-    if place.url is not None:
-        args["url"] = place.url
-    return args
+        found["service_account"] = caller
+    return TargetSettings(**found)

@@ -6,7 +6,7 @@ import pulumi
 
 from gke_inference.batches.batch_bucket import BatchBucket, BatchBucketArgs
 from gke_inference.batches.batch_service import BatchService
-from gke_inference.batches.settings import BatchCallersArgs, BatchModelArgs, BatchServiceArgs
+from gke_inference.batches.program import BatchCallersArgs, BatchModelArgs, BatchServiceArgs
 from gke_inference.cluster.workload_identity import (
     BucketAccessArgs,
     WorkloadIdentity,

@@ -8,6 +8,7 @@ from gke_inference.cluster.workload_identity import (
     WorkloadIdentityArgs,
 )
 from gke_inference.gateway.picker import METRICS_PORT as PICKER_METRICS_PORT
+from gke_inference.streams.settings import ResultsKind, ResultsSettings
 from gke_inference.streams.stream_table import StreamTable, StreamTableArgs
 from gke_inference.streams.stream_topics import StreamTopics, StreamTopicsArgs
 from gke_inference.streams.stream_worker import StreamWorker, StreamWorkerArgs
@@ -15,7 +16,7 @@ from infra.plan import RegionPlan
 from infra.plan.front import endpoint
 from infra.plan.names import Names
 from infra.plan.streams import StreamPlan, streams
-from infra.stack import Platform, ResultsKind
+from infra.stack import Platform
 
 
 def stream_to_models(
@@ -163,13 +164,13 @@ def worker_args(
     return args
 
 
-def _results(stream: StreamPlan) -> dict[str, str]:
+def _results(stream: StreamPlan) -> ResultsSettings:
     results = stream.settings.results
-    found = {"kind": results.kind.value}
     if stream.bucket is not None:
-        found |= {"bucket": stream.bucket, "prefix": results.prefix}
+        return ResultsSettings(kind=results.kind, bucket=stream.bucket, prefix=results.prefix)
     if results.table is not None:
-        found["table"] = results.table
+        return ResultsSettings(kind=results.kind, table=results.table)
     if stream.is_kafka and results.kind is ResultsKind.TOPIC:
-        found["topic"] = results.topic or f"{stream.settings.source.topic}-results"
-    return found
+        topic = results.topic or f"{stream.settings.source.topic}-results"
+        return ResultsSettings(kind=results.kind, topic=topic)
+    return ResultsSettings(kind=results.kind)

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 
-from gke_inference.backends.kinds import FIELDS, wrong_field
+from gke_inference.backends.rules import check_target
+from gke_inference.backends.settings import KindFields
 from gke_inference.catalogue.input_error import InputError
-from infra.stack import Backend, BackendTarget, Engine, Layer, Model, Platform, Task
+from infra.stack import Backend, Engine, Layer, Model, Platform, Task
 from infra.stack.problems import join, one_of
 
-_OF_ONE = ("kind", "model", *FIELDS)
+_OF_ONE = ("kind", "model", *KindFields.model_fields)
 
 
 def check_backends(platform: Platform) -> Iterator[InputError]:
@@ -41,22 +42,13 @@ def _check_places(where: str, backend: Backend) -> Iterator[InputError]:
                 yield InputError(join(where, field), "must not be set together with 'targets'")
                 return
         for at, target in enumerate(backend.targets):
-            yield from _check_target(join(where, "targets", at), target)
+            yield from check_target(join(where, "targets", at), target)
         return
     for field in ("kind", "model"):
         if getattr(backend, field) is None:
             yield InputError(join(where, field), "is required without 'targets'")
             return
-    yield from _check_target(where, backend.places[0])
-
-
-def _check_target(where: str, target: BackendTarget) -> Iterator[InputError]:
-    found = wrong_field(target.kind.value, target.model_dump())
-    if found is not None:
-        field, rule = found
-        value = getattr(target, field)
-        path = join(where, field)
-        yield InputError(path, rule) if value is None else InputError(path, rule, value)
+    yield from check_target(where, backend.places[0])
 
 
 def _check_fallback(platform: Platform, name: str, model: Model) -> Iterator[InputError]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.input_error import InputError
+from gke_inference.personal.rules import check_callers, check_training
 from gke_inference.sizing.architectures import is_sdxl
 from infra.plan.clients import gated
 from infra.plan.names import bucket_in
@@ -11,13 +12,11 @@ from infra.plan.queue_places import queue_region
 from infra.plan.storage import is_on_folder
 from infra.rules.storage import check_classes
 from infra.stack import Layer, PersonalImages, Platform
-from infra.stack.problems import join, one_of
+from infra.stack.problems import one_of
 from workloads.diffusion.config import RANKS
 from workloads.diffusion.training import MOST_TEXT_TOKENS
 
 _AT = "personal_images"
-_DAY_SECONDS = 86_400
-_MEMBERS = ("group:", "principal:", "principalSet:", "serviceAccount:", "user:")
 
 
 def check_personal(platform: Platform) -> Iterator[InputError]:
@@ -29,13 +28,9 @@ def check_personal(platform: Platform) -> Iterator[InputError]:
         rule = "must not be set when layer is platform or serving"
         yield InputError(_AT, rule, personal.model)
         return
-    for at, member in enumerate(personal.callers):
-        if not member.startswith(_MEMBERS):
-            rule = f"must begin with {', '.join(_MEMBERS)}"
-            yield InputError(join(f"{_AT}.callers", at), rule, member)
-    if personal.train_seconds >= personal.retention_days * _DAY_SECONDS // 2:
-        rule = "must be below half of retention_days, after which the photos are deleted"
-        yield InputError(f"{_AT}.train_seconds", rule, personal.train_seconds)
+    yield from check_callers(f"{_AT}.callers", personal.callers)
+    at = f"{_AT}.train_seconds"
+    yield from check_training(at, personal.train_seconds, personal.retention_days)
     yield from check_classes(_AT, personal, "retention_days", personal.retention_days)
     yield from _check_model(platform, personal)
     yield from _check_queue(platform, personal)

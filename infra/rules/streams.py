@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import InputError
+from gke_inference.streams.rules import check_workers
 from infra.plan.clients import acting, gated
 from infra.stack import Clients, Layer, Platform, ResultsKind, SourceKind, Stream
 from infra.stack.problems import join, one_of
@@ -34,7 +35,9 @@ def check_streams(platform: Platform) -> Iterator[InputError]:
         yield from _check_model(platform, where, stream)
         yield from _check_source(where, stream)
         yield from _check_results(where, stream)
-        yield from _check_workers(where, stream)
+        workers, is_kafka = stream.workers, stream.source.kind is SourceKind.KAFKA
+        least = join(where, "workers", "min")
+        yield from check_workers(least, workers.min, workers.max, is_kafka=is_kafka)
 
 
 def _check_model(platform: Platform, where: str, stream: Stream) -> Iterator[InputError]:
@@ -117,12 +120,3 @@ def _check_results(where: str, stream: Stream) -> Iterator[InputError]:
     if is_kafka and results.topic is not None and results.topic == stream.source.topic:
         rule = "must differ from source.topic: answers would become messages"
         yield InputError(join(path, "topic"), rule, results.topic)
-
-
-def _check_workers(where: str, stream: Stream) -> Iterator[InputError]:
-    workers, path = stream.workers, join(where, "workers")
-    if workers.min > workers.max:
-        yield InputError(join(path, "min"), f"must be at most max ({workers.max})", workers.min)
-    if stream.source.kind is SourceKind.KAFKA and workers.min == 0:
-        rule = "must be 1 or more when the source is Kafka: the workers report its backlog"
-        yield InputError(join(path, "min"), rule, 0)

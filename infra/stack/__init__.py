@@ -1,5 +1,6 @@
 """The typed form of a stack file: the keys allowed under `gke-inference:platform`."""
 
+from gke_inference.backends.settings import BackendKind
 from gke_inference.catalogue.accelerators import Provisioning
 from gke_inference.clients.settings import Priority, StoreNodes, TeamLimits, TokenIssuer
 from gke_inference.guardrails.settings import ArmorFilters, Confidence, Enforcement, Failure, Phase
@@ -7,7 +8,8 @@ from gke_inference.settings.fields import (
     BootDisk,
 )
 from gke_inference.settings.size import Size
-from infra.stack.backends import Backend, BackendKind, BackendTarget, Fallback
+from gke_inference.streams.settings import ResultsKind
+from infra.stack.backends import Backend, BackendTarget, Fallback
 from infra.stack.batches import BatchEngine, Batches, BatchWorkers, CompletionWindow
 from infra.stack.budget import Budget, Covers
 from infra.stack.capacity import Capacity, NodePools
@@ -78,7 +80,6 @@ from infra.stack.storage import (
     Storage,
 )
 from infra.stack.streams import (
-    ResultsKind,
     SourceKind,
     Stream,
     StreamResults,

@@ -1,92 +1,52 @@
 """Backends: models that run outside the platform, served by the same endpoint."""
 
-from enum import StrEnum
-
-from pydantic import Field
-
-from gke_inference.settings import Settings
-from gke_inference.settings.fields import (
-    CloudRunService,
-    LocationName,
-    Name,
-    ProjectId,
-    WebUrl,
+from gke_inference.backends.settings import (
+    TIMEOUT_SECONDS,
+    AfterQueue,
+    BackendKind,
+    BackendModel,
+    KindFields,
+    TargetFields,
+    TimeoutSeconds,
 )
+from gke_inference.settings import Settings
+from gke_inference.settings.fields import MonthlyUsd, Name, ProjectId
 
 
-class BackendKind(StrEnum):
-    """Service that runs a backend."""
+class _OfKind(KindFields):
+    """Fields of a target that only some kinds have, with the defaults of a stack."""
 
-    ANTHROPIC = "anthropic"
-    CLOUD_RUN = "cloud-run"
-    GEMINI = "gemini"
-    HTTP = "http"
-    OPENAI = "openai"
-    VERTEX = "vertex"
-
-
-class BackendTarget(Settings):
-    """One of several targets of a backend."""
-
-    kind: BackendKind
-    """Service that runs the model. `http` is any server with an OpenAI-compatible API, such as one
-    in another cluster."""
-    model: str = Field(min_length=1, max_length=200)
-    """Name of the model at the service, such as google/gemini-2.5-flash."""
-    location: LocationName | None = None
-    """Vertex AI location, such as us-central1 or global."""
     project: ProjectId | None = None
     """Vertex AI project. By default, the stack's project."""
     secret: Name | None = None
     """Name for the secret with the API key. The stack creates PREFIX-ENVIRONMENT-NAME without a
     version, and you add the key."""
-    service: CloudRunService | None = None
-    """Cloud Run service. The stack lets its relay call the service."""
-    url: WebUrl | None = None
-    """URL of the Cloud Run service, or base URL of the API of an `http` backend."""
-    weight: int = Field(default=1, ge=1, le=1000)
-    """Share of the requests, relative to the other targets."""
 
 
-class Backend(Settings):
+class BackendTarget(_OfKind, TargetFields):
+    """One of several targets of a backend."""
+
+
+class Backend(_OfKind):
     """A model that runs outside the platform, with one target or several `targets`."""
 
     kind: BackendKind | None = None
     """Service that runs the model. `http` is any server with an OpenAI-compatible API, such as one
     in another cluster."""
-    location: LocationName | None = None
-    """Vertex AI location, such as us-central1 or global."""
-    model: str | None = Field(default=None, min_length=1, max_length=200)
+    model: BackendModel | None = None
     """Name of the model at the service, such as google/gemini-2.5-flash."""
-    project: ProjectId | None = None
-    """Vertex AI project. By default, the stack's project."""
-    secret: Name | None = None
-    """Name for the secret with the API key. The stack creates PREFIX-ENVIRONMENT-NAME without a
-    version, and you add the key."""
-    service: CloudRunService | None = None
-    """Cloud Run service. The stack lets its relay call the service."""
     targets: tuple[BackendTarget, ...] = ()
     """Several weighted targets. If one has no capacity, another is called."""
-    timeout_seconds: int = Field(default=120, ge=1, le=3600)
-    """Maximum time to wait for an answer."""
-    url: WebUrl | None = None
-    """URL of the Cloud Run service, or base URL of the API of an `http` backend."""
+    timeout_seconds: TimeoutSeconds = TIMEOUT_SECONDS
+    """Maximum duration of a request, streams included."""
 
     @property
     def places(self) -> tuple[BackendTarget, ...]:
         """Return the targets, including the only one."""
         if self.kind is None or self.model is None:
             return self.targets
-        one = BackendTarget(
-            kind=self.kind,
-            location=self.location,
-            model=self.model,
-            project=self.project,
-            secret=self.secret,
-            service=self.service,
-            url=self.url,
-        )
-        return (one,)
+        only = {name: getattr(self, name) for name in KindFields.model_fields}
+        return (BackendTarget(kind=self.kind, model=self.model, **only),)
 
 
 class Fallback(Settings):
@@ -94,8 +54,8 @@ class Fallback(Settings):
 
     backend: Name
     """Name of one of `backends`."""
-    monthly_usd: float = Field(gt=0, le=1e9)
+    monthly_usd: MonthlyUsd
     """Monthly spending limit (UTC) per region, at `clients.prices` of the backend. When it is
     reached, requests are rejected as if no fallback were configured."""
-    after_queue: int = Field(default=8, ge=1, le=10_000)
+    after_queue: AfterQueue = 8
     """Queue length at every engine from which the fallback receives requests."""

@@ -4,6 +4,18 @@ from enum import StrEnum
 
 from pydantic import Field
 
+from gke_inference.batches.settings import (
+    ENGINE_REQUESTS,
+    MAX_WORKERS,
+    MIN_WORKERS,
+    RETENTION_DAYS,
+    TEAM_GIB,
+    EngineRequests,
+    MaxWorkers,
+    MinWorkers,
+    RetentionDays,
+    TeamGib,
+)
 from gke_inference.clients.settings import Priority
 from gke_inference.settings import Settings
 from gke_inference.settings.fields import (
@@ -12,6 +24,12 @@ from gke_inference.settings.fields import (
     Name,
     ObjectName,
     RegionName,
+)
+from gke_inference.settings.requests import (
+    DEADLINE_SECONDS,
+    WORKER_REQUESTS,
+    DeadlineSeconds,
+    WorkerRequests,
 )
 
 
@@ -24,11 +42,11 @@ class CompletionWindow(StrEnum):
 class BatchWorkers(Settings):
     """Workers that send the requests of batches."""
 
-    min: int = Field(default=1, ge=0, le=1)
+    min: MinWorkers = MIN_WORKERS
     """Minimum number of workers: 1, or 0 if the cluster supports scaling to zero."""
-    max: int = Field(default=4, ge=1, le=100)
+    max: MaxWorkers = MAX_WORKERS
     """Maximum number of workers. There is one worker per 500 waiting requests."""
-    requests: int = Field(default=16, ge=1, le=200)
+    requests: WorkerRequests = WORKER_REQUESTS
     """Maximum concurrent requests per worker. A worker sends fewer while the pool is busy."""
 
 
@@ -42,7 +60,7 @@ class BatchEngine(Settings):
     engine_args: dict[str, str] = Field(default_factory=dict[str, str])
     """Additional engine flags, which replace those of the model. By default, the engine computes as
     many tokens per step as vLLM does for offline work."""
-    requests: int = Field(default=256, ge=1, le=4096)
+    requests: EngineRequests = ENGINE_REQUESTS
     """Maximum concurrent requests of a job."""
 
 
@@ -55,7 +73,7 @@ class Batches(Settings):
     """Existing bucket, whose lifecycle you manage. By default, one is created."""
     completion_window: CompletionWindow = CompletionWindow.DAY
     """Maximum time for a batch. Its unanswered requests then expire."""
-    deadline_seconds: int = Field(default=600, ge=10, le=3600)
+    deadline_seconds: DeadlineSeconds = DEADLINE_SECONDS
     """Maximum time to answer one request."""
     engines: dict[ModelName, BatchEngine] = Field(default_factory=dict[ModelName, BatchEngine])
     """Models whose batches an engine of their own answers, instead of the replicas for interactive
@@ -63,13 +81,13 @@ class Batches(Settings):
     key_secret: ObjectName | None = None
     """Kubernetes Secret in the models' namespace, with the key of a team of `clients` in `key`. The
     team must have `acts_for_teams`: each request acts for the team of its file."""
-    max_gib_per_team: int = Field(default=100, ge=1, le=100_000)
+    max_gib_per_team: TeamGib = TEAM_GIB
     """Maximum size of a team's files and answers, in GiB. Above it, the team uploads no more."""
     priority: Priority = Priority.BATCH
     """Priority of the requests. `batch` requests are rejected first when a model is at capacity."""
     region: RegionName | None = None
     """Region of files, batches and workers. By default, the only region."""
-    retention_days: int = Field(default=30, ge=2, le=365)
+    retention_days: RetentionDays = RETENTION_DAYS
     """Days that files, answers and batches are retained."""
     workers: BatchWorkers = BatchWorkers()
     """Number of workers."""

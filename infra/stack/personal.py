@@ -1,7 +1,25 @@
 """Personalized images: users' photos become an adapter, and images of it."""
 
+from typing import Annotated
+
 from pydantic import Field
 
+from gke_inference.personal.settings import (
+    ENTRIES,
+    RETENTION_DAYS,
+    SET_IMAGES,
+    SET_PHOTOS,
+    TRAIN_SECONDS,
+    USER_SETS,
+    WORKER_SETS,
+    ColderAfterDays,
+    RetentionDays,
+    SetImages,
+    SetPhotos,
+    TrainSeconds,
+    UserSets,
+    WorkerSets,
+)
 from gke_inference.settings import Settings
 from gke_inference.settings.fields import (
     Hostname,
@@ -20,10 +38,10 @@ class PersonalImages(Settings):
     """Queue of the training jobs."""
     team: Name
     """Team of the queue with `shared_folder`. Worker and jobs run in its namespace."""
-    callers: tuple[str, ...] = Field(min_length=1, max_length=20)
+    callers: Annotated[tuple[str, ...], ENTRIES]
     """IAM members that may call the service: the backend of your app, which authenticates its
     users."""
-    callback_hosts: tuple[Hostname, ...] = Field(min_length=1, max_length=20)
+    callback_hosts: Annotated[tuple[Hostname, ...], ENTRIES]
     """Hosts that callbacks may go to."""
     callback_secret: ObjectName
     """Kubernetes Secret in the namespace of the team, with the secret that signs callbacks in
@@ -34,27 +52,27 @@ class PersonalImages(Settings):
     """Rank of the adapters: 4, 8, 16, 32, 64 or 128, at most `live_adapters.max_rank`."""
     steps: int = Field(default=500, ge=1, le=100_000)
     """Training steps."""
-    max_photos: int = Field(default=20, ge=3, le=100)
+    max_photos: SetPhotos = SET_PHOTOS
     """Maximum number of photos of a set (`pictures` in the API)."""
-    max_images: int = Field(default=8, ge=1, le=64)
+    max_images: SetImages = SET_IMAGES
     """Maximum number of images generated for a set."""
-    max_open_sets: int = Field(default=4, ge=1, le=1000)
+    max_open_sets: UserSets = USER_SETS
     """Maximum number of unfinished sets of a user."""
     key_secret: ObjectName | None = None
     """Kubernetes Secret in the namespace of the team, with the key of a team of `clients` in
     `key`."""
-    retention_days: int = Field(default=30, ge=2, le=3650)
+    retention_days: RetentionDays = RETENTION_DAYS
     """Days after which photos, images and adapters are deleted from the bucket, and adapters from
     the shared folder."""
-    nearline_after_days: int | None = Field(default=None, ge=1, le=3650)
+    nearline_after_days: ColderAfterDays | None = None
     """Age at which photos, images and adapters move to Nearline storage, billed for at least 30
     days."""
-    coldline_after_days: int | None = Field(default=None, ge=1, le=3650)
+    coldline_after_days: ColderAfterDays | None = None
     """Age at which they move to Coldline storage, billed for at least 90 days."""
-    archive_after_days: int | None = Field(default=None, ge=1, le=3650)
+    archive_after_days: ColderAfterDays | None = None
     """Age at which they move to Archive storage, billed for at least 365 days."""
-    sets_per_worker: int = Field(default=16, ge=1, le=1000)
+    sets_per_worker: WorkerSets = WORKER_SETS
     """Sets that each of the two workers has in progress."""
-    train_seconds: int = Field(default=14_400, ge=60, le=259_200)
+    train_seconds: TrainSeconds = TRAIN_SECONDS
     """Maximum time from the creation of a training job to its end, including its time in the
     queue."""

@@ -7,12 +7,30 @@ from pydantic import Field
 from gke_inference.clients.settings import Priority
 from gke_inference.settings import Settings
 from gke_inference.settings.fields import (
-    BucketName,
     ModelName,
     Name,
     ObjectName,
     RegionName,
-    TableName,
+)
+from gke_inference.settings.requests import (
+    DEADLINE_SECONDS,
+    WORKER_REQUESTS,
+    DeadlineSeconds,
+    WorkerRequests,
+)
+from gke_inference.streams.settings import (
+    ATTEMPTS,
+    BACKLOG_PER_WORKER,
+    MAX_WORKERS,
+    MIN_WORKERS,
+    SCALE_IN_DELAY_SECONDS,
+    Attempts,
+    BacklogPerWorker,
+    KafkaTopic,
+    MaxWorkers,
+    MinWorkers,
+    ResultsSettings,
+    ScaleInDelaySeconds,
 )
 
 
@@ -21,14 +39,6 @@ class SourceKind(StrEnum):
 
     PUBSUB = "pubsub"
     KAFKA = "kafka"
-
-
-class ResultsKind(StrEnum):
-    """Destination of answers."""
-
-    TOPIC = "topic"
-    BUCKET = "bucket"
-    BIGQUERY = "bigquery"
 
 
 class StreamSource(Settings):
@@ -48,21 +58,12 @@ class StreamSource(Settings):
     `security.protocol` and `sasl.password`."""
 
 
-class StreamResults(Settings):
+class StreamResults(ResultsSettings):
     """Destination of a stream's answers."""
 
-    kind: ResultsKind = ResultsKind.TOPIC
-    """`topic`, with a subscription that retains answers for a week; `bucket`; or `bigquery`."""
-    bucket: BucketName | None = None
-    """Existing bucket, where `kind` is `bucket`."""
     archive: Name | None = None
     """Name of an entry of `storage.archives`, where `kind` is `bucket`; instead of `bucket`."""
-    prefix: str = Field(default="", max_length=200)
-    """Prefix of the object names in the bucket."""
-    table: TableName | None = None
-    """Existing table `PROJECT.DATASET.TABLE`, where `kind` is `bigquery`, with the columns id,
-    model, answered and response."""
-    topic: str | None = Field(default=None, min_length=1, max_length=249)
+    topic: KafkaTopic | None = None
     """Kafka topic, where the source is Kafka and `kind` is `topic`. By default,
     `SOURCE_TOPIC-results`."""
 
@@ -70,15 +71,15 @@ class StreamResults(Settings):
 class StreamWorkers(Settings):
     """Number of workers of a stream."""
 
-    min: int = Field(default=0, ge=0, le=1000)
+    min: MinWorkers = MIN_WORKERS
     """Minimum number of workers. With Kafka, at least 1."""
-    max: int = Field(default=8, ge=1, le=1000)
+    max: MaxWorkers = MAX_WORKERS
     """Maximum number of workers."""
-    backlog_per_worker: int = Field(default=100, ge=1, le=1_000_000)
+    backlog_per_worker: BacklogPerWorker = BACKLOG_PER_WORKER
     """Waiting messages per worker."""
-    scale_in_delay_seconds: int = Field(default=300, ge=0, le=3600)
+    scale_in_delay_seconds: ScaleInDelaySeconds = SCALE_IN_DELAY_SECONDS
     """How long the backlog must stay low before workers are removed."""
-    requests: int = Field(default=16, ge=1, le=200)
+    requests: WorkerRequests = WORKER_REQUESTS
     """Maximum concurrent requests per worker. A worker sends fewer while the pool is busy."""
 
 
@@ -91,10 +92,10 @@ class Stream(Settings):
     """Source of the messages."""
     results: StreamResults = StreamResults()
     """Destination of the answers."""
-    attempts: int = Field(default=5, ge=1, le=20)
+    attempts: Attempts = ATTEMPTS
     """Delivery attempts before a message becomes a dead letter. Attempts that find the pool busy or
     unavailable do not count."""
-    deadline_seconds: int = Field(default=600, ge=10, le=3600)
+    deadline_seconds: DeadlineSeconds = DEADLINE_SECONDS
     """Processing time after which a message is redelivered."""
     key_secret: ObjectName | None = None
     """Kubernetes Secret in the models' namespace, with the key of a team of `clients` in `key`."""

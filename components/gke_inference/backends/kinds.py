@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from .settings import BackendKind, TargetFields
+
 CHAT = "chat/completions"
 EMBEDDINGS = "embeddings"
 AI_USER = "roles/aiplatform.user"
@@ -25,23 +27,25 @@ class Kind:
     """Paths below `/v1` that it supports, or empty for all relayed paths."""
 
 
-KINDS: Mapping[str, Kind] = {
+KINDS: Mapping[BackendKind, Kind] = {
     # platform.claude.com/docs/en/api/openai-sdk: meant for tests and comparisons, says Anthropic
-    "anthropic": Kind("secret", "https://api.anthropic.com/v1", ("secret",), paths=(CHAT,)),
+    BackendKind.ANTHROPIC: Kind(
+        "secret", "https://api.anthropic.com/v1", ("secret",), paths=(CHAT,)
+    ),
     # docs.cloud.google.com/run/docs/authenticating/service-to-service
-    "cloud-run": Kind("id-token", "{url}/v1", ("service", "url")),
+    BackendKind.CLOUD_RUN: Kind("id-token", "{url}/v1", ("service", "url")),
     # ai.google.dev/gemini-api/docs/openai
-    "gemini": Kind(
+    BackendKind.GEMINI: Kind(
         "secret",
         "https://generativelanguage.googleapis.com/v1beta/openai",
         ("secret",),
         paths=(CHAT, EMBEDDINGS),
     ),
-    "http": Kind("secret", "{url}", ("url",), ("secret",)),
+    BackendKind.HTTP: Kind("secret", "{url}", ("url",), ("secret",)),
     # developers.openai.com/api/reference/overview
-    "openai": Kind("secret", "https://api.openai.com/v1", ("secret",)),
+    BackendKind.OPENAI: Kind("secret", "https://api.openai.com/v1", ("secret",)),
     # cloud.google.com/vertex-ai/docs/reference/rest: projects.locations.endpoints.chat.completions
-    "vertex": Kind(
+    BackendKind.VERTEX: Kind(
         "google",
         "https://{host}/v1/projects/{project}/locations/{location}/endpoints/openapi",
         ("location",),
@@ -49,37 +53,18 @@ KINDS: Mapping[str, Kind] = {
         paths=(CHAT,),
     ),
 }
-"""Facts about each kind, by its name in a stack."""
-FIELDS = ("location", "project", "secret", "service", "url")
-"""Fields of a target that only some kinds have."""
+"""Facts about each kind."""
 
 
-def wrong_field(kind: str, given: Mapping[str, object]) -> tuple[str, str] | None:
-    """Return a field that is invalid for a kind, with the rule, or None."""
-    known = KINDS[kind]
-    for field in FIELDS:
-        is_given = given.get(field) is not None
-        if field in known.required and not is_given:
-            return field, f"is required when kind is {kind}"
-        if is_given and field not in (*known.required, *known.optional):
-            return field, f"must not be set when kind is {kind}"
-    url = given.get("url")
-    if url is None:
-        return None
-    if not str(url).startswith("https://") and (kind != "http" or given.get("secret") is not None):
-        return "url", "must begin with https:// when a credential is sent"
-    return None
-
-
-def address_of(kind: str, given: Mapping[str, object]) -> str:
+def address_of(target: TargetFields) -> str:
     """Return the base URL of a target's API."""
-    location = str(given.get("location"))
+    location = str(target.location)
     words = {
         "host": "aiplatform.googleapis.com"
         if location == "global"
         else f"{location}-aiplatform.googleapis.com",
         "location": location,
-        "project": given.get("project"),
-        "url": str(given.get("url") or "").rstrip("/"),
+        "project": target.project,
+        "url": (target.url or "").rstrip("/"),
     }
-    return KINDS[kind].url.format(**words)
+    return KINDS[target.kind].url.format(**words)

@@ -1,10 +1,12 @@
 """Models that run outside the platform, behind a Gateway."""
 
-from typing import NotRequired, TypedDict
+from typing import Annotated, NotRequired, TypedDict
 
 import pulumi
+from pydantic import Field
 
-from gke_inference.base.inputs import name_of, under, whole
+from gke_inference.base.checked import checked, keep
+from gke_inference.base.inputs import name_of, under
 from gke_inference.base.manifests import (
     Manifest,
     deployment,
@@ -15,17 +17,20 @@ from gke_inference.base.manifests import (
     scraping,
     service,
 )
+from gke_inference.catalogue.problems import join
 from gke_inference.catalogue.versions import api
 from gke_inference.gateway import routes as gateway_routes
 
-from .relay import COMPONENT, FILE, PORT, relay_pod, walls
-from .settings import BackendArgs, RelayCallersArgs, checked, document, ports_of, timeout_of
+from .program import document, ports_of
+from .relay import COMPONENT, FILE, PORT, RelayCallersArgs, relay_pod, walls
+from .rules import check_backend
+from .settings import REPLICAS, BackendSettings, RelayReplicas
 
 
 class ModelBackendsArgs(TypedDict):
     """Inputs of `ModelBackends`."""
 
-    backends: dict[str, BackendArgs]
+    backends: Annotated[dict[str, BackendSettings], Field(min_length=1)]
     """Backends, by the name that clients send in `model`."""
     exposure: str
     """`external` or `internal`, like the Gateway."""
@@ -44,10 +49,10 @@ class ModelBackendsArgs(TypedDict):
     false."""
     hostname: NotRequired[str]
     """Hostname that clients use. Default: every hostname of the Gateway."""
-    log_percent: NotRequired[float]
-    """Percentage of requests in the load balancer's access log, 0 to 100. Default: 100."""
-    replicas: NotRequired[int]
-    """Replicas of the relay, 1 to 20. Default: 2."""
+    log_percent: NotRequired[Annotated[float, Field(ge=0, le=100)]]
+    """Percentage of requests in the load balancer's access log. Default: 100."""
+    replicas: NotRequired[RelayReplicas]
+    """Replicas of the relay. Default: 2."""
 
 
 class ModelBackends(pulumi.ComponentResource):
@@ -64,33 +69,31 @@ class ModelBackends(pulumi.ComponentResource):
         self, name: str, args: ModelBackendsArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:ModelBackends", name, {}, opts)
+        args = checked(ModelBackendsArgs, args)
         relay = name_of(args, "relay_name", "namespace")
-        replicas = whole(args, "replicas", 2, least=1, most=20)
-        if not args["backends"]:
-            raise pulumi.InputPropertyError("backends", "must have one or more, got none")
         for model, backend in args["backends"].items():
-            checked(f"backends.{model}", backend)
+            keep(check_backend(join("backends", model), backend))
         made: list[pulumi.Resource] = []
-        for role, obj in _objects(relay, replicas, args).items():
+        for role, obj in _objects(relay, args).items():
             logical = name if role == "deployment" else f"{name}-{role}"
             made.append(register(logical, obj, under(self, depends_on=list(made))))
         self.service_name = pulumi.Output.from_input(relay)
         self.register_outputs({"serviceName": self.service_name})
 
 
-def _objects(relay: str, replicas: int, args: ModelBackendsArgs) -> dict[str, Manifest]:
+def _objects(relay: str, args: ModelBackendsArgs) -> dict[str, Manifest]:
     """Return the objects by role, in creation order."""
     namespace, backends = args["namespace"], args["backends"]
     labels = labels_for(relay, COMPONENT)
     settings = document(backends, force_usage=args.get("force_usage", False))
-    longest = max(timeout_of(backend) for backend in backends.values())
+    longest = max(backend.timeout_seconds for backend in backends.values())
     pod = relay_pod(relay, args["service_account"], relay, longest, has_token=False)
     callers = args.get("callers")
     ports: list[Manifest] = [{"name": "http", "port": PORT, "targetPort": "http"}]
     made = {
         "settings": manifest("config_map", relay, namespace, labels=labels, data={FILE: settings}),
         **({} if callers is None else walls(relay, namespace, labels, callers, ports_of(backends))),
-        "deployment": deployment(relay, namespace, COMPONENT, pod, replicas),
+        "deployment": deployment(relay, namespace, COMPONENT, pod, args.get("replicas", REPLICAS)),
         "budget": disruption_budget(relay, namespace, COMPONENT),
         "service": service(relay, namespace, COMPONENT, ports),
         "monitoring": scraping(relay, namespace, COMPONENT),
@@ -102,7 +105,7 @@ def _objects(relay: str, replicas: int, args: ModelBackendsArgs) -> dict[str, Ma
         health_path="/health",
         port=PORT,
         timeout_seconds=longest,
-        log_percent=float(args.get("log_percent", 100)),
+        log_percent=args.get("log_percent", 100.0),
         security_policy=args["gateway_name"] if args["exposure"] == "external" else None,
     )
     routes = _routes(relay, args)

@@ -1,10 +1,12 @@
 """The fallback of a pool: a replica that calls a backend when the engines are at capacity."""
 
+from collections.abc import Iterator
 from typing import Any, NotRequired, TypedDict
 
 import pulumi
 
-from gke_inference.base.inputs import name_of, under, whole
+from gke_inference.base.checked import checked, keep
+from gke_inference.base.inputs import name_of, under
 from gke_inference.base.manifests import (
     COMPONENT_LABEL,
     ENGINES,
@@ -19,10 +21,14 @@ from gke_inference.base.manifests import (
     service_account,
 )
 from gke_inference.catalogue.engines import engine
+from gke_inference.catalogue.input_error import InputError
+from gke_inference.settings.fields import MonthlyUsd, UsdPerMillion
 
+from .program import document, ports_of
 from .relay import COMPONENT as RELAY
-from .relay import FILE, PORT, relay_pod, walls
-from .settings import BackendArgs, RelayCallersArgs, checked, document, ports_of, timeout_of
+from .relay import FILE, PORT, RelayCallersArgs, relay_pod, walls
+from .rules import check_backend
+from .settings import REPLICAS, AfterQueue, BackendSettings, RelayReplicas
 
 COMPONENT = "pool-fallback"
 """Value of `app.kubernetes.io/component` on its objects."""
@@ -31,19 +37,19 @@ COMPONENT = "pool-fallback"
 class PoolFallbackArgs(TypedDict):
     """Inputs of `PoolFallback`."""
 
-    after_queue: int
-    """Requests that must wait at every engine before the fallback accepts any, 1 to 10000."""
-    backend: BackendArgs
+    after_queue: AfterQueue
+    """Requests that must wait at every engine before the fallback accepts any."""
+    backend: BackendSettings
     """Backend that it calls."""
-    input_usd_per_million: float
+    input_usd_per_million: UsdPerMillion
     """Price in US dollars per million prompt tokens."""
     model_name: str
     """Name that clients send in `model`."""
-    monthly_usd: float
+    monthly_usd: MonthlyUsd
     """Maximum cost in US dollars per calendar month (UTC) in this cluster."""
     namespace: str
     """Namespace of the pool."""
-    output_usd_per_million: float
+    output_usd_per_million: UsdPerMillion
     """Price in US dollars per million answer tokens."""
     pool_name: str
     """Kubernetes name of the pool, which is `app.kubernetes.io/name` of its engines' pods. The pool
@@ -60,8 +66,8 @@ class PoolFallbackArgs(TypedDict):
     force_usage: NotRequired[bool]
     """Whether every stream includes its token usage, for a `ClientGate` in front. Default:
     false."""
-    replicas: NotRequired[int]
-    """Replicas, 1 to 20. Default: 2."""
+    replicas: NotRequired[RelayReplicas]
+    """Replicas. Default: 2."""
 
 
 class PoolFallback(pulumi.ComponentResource):
@@ -80,8 +86,9 @@ class PoolFallback(pulumi.ComponentResource):
         self, name: str, args: PoolFallbackArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:PoolFallback", name, {}, opts)
+        args = checked(PoolFallbackArgs, args)
         relay = name_of(args, "relay_name", "namespace")
-        _check(args)
+        keep(_problems(args))
         made: list[pulumi.Resource] = []
         for role, obj in _objects(relay, args).items():
             logical = name if role == "deployment" else f"{name}-{role}"
@@ -90,19 +97,12 @@ class PoolFallback(pulumi.ComponentResource):
         self.register_outputs({"deploymentName": self.deployment_name})
 
 
-def _check(args: PoolFallbackArgs) -> None:
-    checked("backend", args["backend"])
-    whole(args, "after_queue", 1, least=1, most=10_000)
-    whole(args, "replicas", 2, least=1, most=20)
-    if args["monthly_usd"] <= 0:
-        rule = f"must be more than 0, got {args['monthly_usd']!r}"
-        raise pulumi.InputPropertyError("monthlyUsd", rule)
-    prices = (args["input_usd_per_million"], args["output_usd_per_million"])
-    if min(prices) < 0 or not any(prices):
-        raise pulumi.InputPropertyError(
-            "inputUsdPerMillion",
-            f"must be 0 or more, and one of the two prices more than 0, got {prices!r}",
-        )
+def _problems(args: PoolFallbackArgs) -> Iterator[InputError]:
+    yield from check_backend("backend", args["backend"])
+    price = args["input_usd_per_million"]
+    if not price and not args["output_usd_per_million"]:
+        rule = "must be more than 0, or that of answers must"
+        yield InputError("input_usd_per_million", rule, price)
 
 
 def _objects(relay: str, args: PoolFallbackArgs) -> dict[str, Manifest]:
@@ -110,7 +110,7 @@ def _objects(relay: str, args: PoolFallbackArgs) -> dict[str, Manifest]:
     namespace, account = args["namespace"], args["service_account"]
     labels, selector = labels_for(relay, COMPONENT), _pod_labels(args["pool_name"])
     count = f"{relay}-spent"
-    longest = timeout_of(args["backend"])
+    longest = args["backend"].timeout_seconds
     backends = {args["model_name"]: args["backend"]}
     settings = document(
         backends, force_usage=args.get("force_usage", False), fallback=_fallback(args, count)
@@ -165,7 +165,7 @@ def _deployment(
         annotations=SKIP_AWAIT,
         labels=labels,
         spec={
-            "replicas": whole(args, "replicas", 2, least=1, most=20),
+            "replicas": args.get("replicas", REPLICAS),
             "selector": {"matchLabels": selector},
             "template": {"metadata": {"labels": {**labels, **selector}}, "spec": pod},
         },
@@ -182,13 +182,13 @@ def _fallback(args: PoolFallbackArgs, count: str) -> dict[str, Any]:
         "running": names.running,
     }
     return {
-        "after_queue": whole(args, "after_queue", 1, least=1, most=10_000),
+        "after_queue": args["after_queue"],
         "count": count,
         "input_usd_per_million": args["input_usd_per_million"],
         "metrics": {name: metric for name, metric in metrics.items() if metric},
         "model": args["model_name"],
         "monthly_usd": args["monthly_usd"],
-        "replicas": whole(args, "replicas", 2, least=1, most=20),
+        "replicas": args.get("replicas", REPLICAS),
         "namespace": args["namespace"],
         "output_usd_per_million": args["output_usd_per_million"],
         "port": PORT,

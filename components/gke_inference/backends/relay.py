@@ -1,7 +1,7 @@
 """The objects of a relay: the program in workloads/gateway/relay, which calls models elsewhere."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from gke_inference.base.manifests import (
     COMPONENT_LABEL,
@@ -20,7 +20,15 @@ from gke_inference.catalogue.versions import image
 from gke_inference.gateway.body_memory import RELAY
 from gke_inference.gateway.picker import COMPONENT as PICKERS
 
-from .settings import RelayCallersArgs
+
+class RelayCallersArgs(TypedDict):
+    """Allowed ingress to a relay, as network policies."""
+
+    metrics_namespace: str
+    """Namespace of the Managed Prometheus collectors."""
+    proxies_cidr: str
+    """Range of the load balancer's proxies."""
+
 
 COMPONENT = "relay"
 """Value of `app.kubernetes.io/component` on its objects."""

@@ -1,151 +1,88 @@
-"""Inputs of backends, their validation, and the configuration of their relay."""
+"""Settings of backends, which stacks and the relays share."""
 
-import json
-from collections.abc import Mapping
-from typing import Any, NotRequired, TypedDict, cast
-from urllib.parse import urlsplit
+from typing import Annotated, Final
 
-import pulumi
+from pydantic import Field
 
-from gke_inference.base.inputs import one_of, whole
-from gke_inference.base.manifests import Manifest
+from gke_inference.settings import Settings, Word
+from gke_inference.settings.fields import (
+    DEFAULT_CONTEXT,
+    CloudRunService,
+    Context,
+    EmailAddress,
+    LocationName,
+    ProjectId,
+    WebUrl,
+)
 
-from .kinds import KINDS, address_of, wrong_field
+AfterQueue = Annotated[int, Field(ge=1, le=10_000)]
+"""Requests that wait at every engine before a fallback accepts any."""
+BackendModel = Annotated[str, Field(min_length=1, max_length=200)]
+"""Name of a model at the service that runs it."""
+RelayReplicas = Annotated[int, Field(ge=1, le=20)]
+"""Replicas of a relay."""
+REPLICAS: Final = 2
+TimeoutSeconds = Annotated[int, Field(ge=1, le=3600)]
+"""Maximum duration of a request, streams included."""
+TIMEOUT_SECONDS: Final = 120
+Weight = Annotated[int, Field(ge=1, le=1000)]
+"""Share of the requests, relative to the other targets."""
 
-MOST_SECONDS = 3600
-_HTTPS = 443
-_CONTEXT = 131_072
+
+class BackendKind(Word):
+    """Service that runs a backend."""
+
+    ANTHROPIC = "anthropic"
+    CLOUD_RUN = "cloud-run"
+    GEMINI = "gemini"
+    HTTP = "http"
+    OPENAI = "openai"
+    VERTEX = "vertex"
 
 
-class BackendTargetArgs(TypedDict):
+class KindFields(Settings):
+    """Fields of a target that only some kinds have."""
+
+    location: LocationName | None = None
+    """Vertex AI location, such as us-central1 or global."""
+    project: ProjectId | None = None
+    """Vertex AI project."""
+    secret: str | None = None
+    """Secret with the API key, `projects/P/secrets/S`. `anthropic`, `gemini` and `openai` need one,
+    and `http` if the server does."""
+    service: CloudRunService | None = None
+    """Cloud Run service, `projects/P/locations/L/services/S`."""
+    url: WebUrl | None = None
+    """URL of the Cloud Run service, or base URL of the API of an `http` backend, such as
+    `https://llm.example.com/v1`."""
+
+
+class TargetFields(KindFields):
+    """One of several targets of a backend."""
+
+    kind: BackendKind
+    """Service that runs the model. `http` is any server with an OpenAI-compatible API, such as one
+    in another cluster."""
+    model: BackendModel
+    """Name of the model at the service, such as google/gemini-2.5-flash."""
+    weight: Weight = 1
+    """Share of the requests, relative to the other targets."""
+
+
+class TargetSettings(TargetFields):
     """One target of a backend."""
 
-    kind: str
-    """`anthropic`, `cloud-run`, `gemini`, `http`, `openai` or `vertex`."""
-    model: str
-    """Name of the model at the service."""
-    location: NotRequired[str]
-    """For `vertex`: location, such as `us-central1` or `global`."""
-    project: NotRequired[str]
-    """For `vertex`: project. Required."""
-    secret: NotRequired[str]
-    """`projects/P/secrets/S` with the API key, for `anthropic`, `gemini` and `openai`, and for
-    `http` if it requires one."""
-    service_account: NotRequired[str]
-    """For `cloud-run`: email of the service account that calls it. Required."""
-    service: NotRequired[str]
-    """For `cloud-run`: `projects/P/locations/L/services/S`."""
-    url: NotRequired[str]
-    """URL of the `cloud-run` service, or base URL of the `http` API, such as
-    `https://llm.example.com/v1`."""
-    weight: NotRequired[int]
-    """Share of the requests, relative to the other targets, 1 (default) to 1000."""
+    service_account: EmailAddress | None = None
+    """Address of the service account that calls Cloud Run. Required of `cloud-run`."""
 
 
-class BackendArgs(TypedDict):
+class BackendSettings(Settings):
     """A model that runs outside the platform."""
 
-    targets: list[BackendTargetArgs]
+    targets: tuple[TargetSettings, ...] = Field(min_length=1)
     """Its targets. If one has no capacity or cannot be reached, another is called."""
-    context: NotRequired[int]
+    context: Context = DEFAULT_CONTEXT
     """Assumed maximum length of a prompt with its answer, in tokens. A fallback reserves the cost
-    of what a prompt leaves of it for a request without a limit. Default: 131072."""
-    timeout_seconds: NotRequired[int]
-    """Maximum duration of a request in seconds, streams included: 1 to 3600. Default: 120."""
-
-
-class RelayCallersArgs(TypedDict):
-    """Allowed ingress to a relay, as network policies."""
-
-    metrics_namespace: str
-    """Namespace of the Managed Prometheus collectors."""
-    proxies_cidr: str
-    """Range of the load balancer's proxies."""
-
-
-def checked(where: str, backend: BackendArgs) -> None:
-    """Validate a backend.
-
-    Raises:
-        pulumi.InputPropertyError: A field is missing, wrong, or of another kind.
-    """
-    whole(backend, "timeout_seconds", 120, least=1, most=MOST_SECONDS, where=where)
-    whole(backend, "context", _CONTEXT, least=1, most=2**30, where=where)
-    if not backend["targets"]:
-        raise pulumi.InputPropertyError(f"{where}.targets", "must have one or more, got none")
-    for at, target in enumerate(backend["targets"]):
-        path = f"{where}.targets[{at}]"
-        kind = one_of(target, "kind", tuple(sorted(KINDS)))
-        whole(target, "weight", 1, least=1, most=1000, where=path)
-        found = wrong_field(kind, cast("Mapping[str, object]", target))
-        if found is not None:
-            raise pulumi.InputPropertyError(f"{path}.{found[0]}", found[1])
-        for field, of in (("project", "vertex"), ("service_account", "cloud-run")):
-            if kind == of and target.get(field) is None:
-                raise pulumi.InputPropertyError(f"{path}.{field}", f"is required of {of}")
-
-
-def document(
-    backends: Mapping[str, BackendArgs], *, force_usage: bool, fallback: Manifest | None = None
-) -> str:
-    """Return the configuration of a relay.
-
-    Args:
-        backends: Validated backends, by the name that clients request.
-        force_usage: Whether every stream includes its token usage.
-        fallback: Fallback settings of a relay that is a replica of a pool.
-    """
-    found: dict[str, Any] = {
-        "backends": {
-            name: {
-                "context": whole(backend, "context", _CONTEXT, least=1, most=2**30),
-                "force_usage": force_usage,
-                "targets": [_target(target, at) for at, target in enumerate(backend["targets"])],
-                "timeout_seconds": timeout_of(backend),
-            }
-            for name, backend in backends.items()
-        }
-    }
-    if fallback is not None:
-        found["fallback"] = fallback
-    return json.dumps(found, indent=2, sort_keys=True)
-
-
-def timeout_of(backend: BackendArgs) -> int:
-    """Return the longest a request of a backend may take, in seconds."""
-    return whole(backend, "timeout_seconds", 120, least=1, most=MOST_SECONDS)
-
-
-def ports_of(backends: Mapping[str, BackendArgs]) -> list[int]:
-    """Return the ports that a relay of some backends calls, sorted."""
-    found = {_HTTPS}
-    for backend in backends.values():
-        for target in backend["targets"]:
-            parts = urlsplit(str(target.get("url") or ""))
-            if parts.scheme:
-                found.add(parts.port or (_HTTPS if parts.scheme == "https" else 80))
-    return sorted(found)
-
-
-def _target(target: BackendTargetArgs, at: int) -> dict[str, Any]:
-    kind = KINDS[target["kind"]]
-    return {
-        "auth": _auth(target),
-        "model": target["model"],
-        "name": f"{at}-{target['kind']}",
-        "paths": list(kind.paths),
-        "url": address_of(target["kind"], cast("Mapping[str, object]", target)),
-        "weight": whole(target, "weight", 1, least=1, most=1000),
-    }
-
-
-def _auth(target: BackendTargetArgs) -> dict[str, str]:
-    how = KINDS[target["kind"]].auth
-    if how == "secret":
-        secret = target.get("secret")
-        return {"kind": "none"} if secret is None else {"kind": how, "secret": secret}
-    if how == "id-token":
-        audience = str(target.get("url")).rstrip("/")
-        account = str(target.get("service_account"))
-        return {"audience": audience, "kind": how, "service_account": account}
-    return {"kind": how}
+    of what a prompt leaves of it for a request without a limit."""
+    timeout_seconds: TimeoutSeconds = TIMEOUT_SECONDS
+    """Maximum duration of a request in seconds, streams included."""

@@ -5,9 +5,10 @@ from typing import NotRequired, TypedDict
 import pulumi
 from pulumi_gcp import storage
 
-from gke_inference.base.inputs import name_of, under, user_labels, whole
+from gke_inference.base.checked import checked
+from gke_inference.base.inputs import name_of, under, user_labels
 
-_DAYS = 30
+from .settings import RETENTION_DAYS, RetentionDays
 
 
 class BatchBucketArgs(TypedDict):
@@ -26,8 +27,8 @@ class BatchBucketArgs(TypedDict):
     """Cloud KMS key for new objects; the storage service agent must be allowed to use it."""
     labels: NotRequired[dict[str, str]]
     """Additional labels for the bucket, which also appear in billing."""
-    retention_days: NotRequired[int]
-    """Days that files and batches are retained, 2 to 365. Default: 30."""
+    retention_days: NotRequired[RetentionDays]
+    """Days that files and batches are retained. Default: 30."""
 
 
 class BatchBucket(pulumi.ComponentResource):
@@ -43,7 +44,8 @@ class BatchBucket(pulumi.ComponentResource):
         self, name: str, args: BatchBucketArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:BatchBucket", name, {}, opts)
-        days = whole(args, "retention_days", _DAYS, least=2, most=365)
+        args = checked(BatchBucketArgs, args)
+        days = args.get("retention_days", RETENTION_DAYS)
         bucket = storage.Bucket(
             name,
             encryption={"default_kms_key_name": args["kms_key"]} if "kms_key" in args else None,

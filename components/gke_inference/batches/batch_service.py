@@ -4,7 +4,7 @@ from typing import Any
 
 import pulumi
 
-from gke_inference.base.inputs import under, whole
+from gke_inference.base.inputs import under
 from gke_inference.base.manifests import (
     Manifest,
     deployment,
@@ -20,16 +20,18 @@ from gke_inference.catalogue.engine_metrics import cloud_monitoring_name
 from gke_inference.catalogue.versions import api
 from gke_inference.gateway import routes as gateway_routes
 from gke_inference.gateway.router import BATCH_PATHS
+from gke_inference.settings.requests import DEADLINE_SECONDS
 
 from .pods import FILE, SERVICE, WORKER, network_policy, service_pod, worker_pod
-from .settings import (
+from .program import (
     PORT,
     REPLICAS,
     SHARD_LINES,
     BatchServiceArgs,
-    check,
+    checked_service,
     document,
 )
+from .settings import MAX_WORKERS, MIN_WORKERS
 
 BACKLOG = "gke_inference_batch_backlog"
 """Series of waiting requests, exported by the service."""
@@ -52,14 +54,15 @@ class BatchService(pulumi.ComponentResource):
         self, name: str, args: BatchServiceArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:BatchService", name, {}, opts)
-        check(args)
+        restarts = _plain(args)
+        args = checked_service(args)
         given = {"bucket": args["bucket"], "endpoint": args["endpoint"]}
-        jobs = pulumi.Output.all(**(args.get("engines") or {}))
+        jobs = pulumi.Output.all(**(args.get("engines", {})))
         content = pulumi.Output.all(jobs=jobs, **given).apply(
             lambda found: document(args, found, found["jobs"])
         )
         made: list[pulumi.Resource] = []
-        objects = _objects(args, content)
+        objects = _objects(args, content, restarts)
         if args.get("engines"):  # the service reads its settings once
             found = objects["deployment"]["spec"]["template"]["metadata"]
             found["annotations"]["gke-inference/engines"] = jobs.apply(fingerprint)
@@ -70,26 +73,36 @@ class BatchService(pulumi.ComponentResource):
         self.register_outputs({"serviceName": self.service_name})
 
 
-def _objects(args: BatchServiceArgs, content: Any) -> dict[str, Manifest]:
-    """Return the objects by role, in creation order."""
-    name, namespace = args["service_name"], args["namespace"]
-    worker = f"{name}-worker"
-    labels = labels_for(name, SERVICE)
-    plain = {
+def _plain(args: BatchServiceArgs) -> dict[str, Any]:
+    """Return the plain values that were given. Pods restart when they change."""
+    return {
         key: value
         for key, value in args.items()
         if not isinstance(value, pulumi.Output) and key != "engines"
     }
-    deadline = whole(args, "deadline_seconds", 600, least=10, most=3600)
+
+
+def _objects(args: BatchServiceArgs, content: Any, restarts: Any) -> dict[str, Manifest]:
+    """Return the objects by role, in creation order.
+
+    Args:
+        args: Inputs of the component.
+        content: Settings of the programs.
+        restarts: Pods restart when it changes.
+    """
+    name, namespace = args["service_name"], args["namespace"]
+    worker = f"{name}-worker"
+    labels = labels_for(name, SERVICE)
+    deadline = args.get("deadline_seconds", DEADLINE_SECONDS)
     ports: list[Manifest] = [{"name": "http", "port": PORT, "targetPort": "http"}]
     workers = deployment(
-        worker, namespace, WORKER, worker_pod(args, worker, deadline), 1, files=plain
+        worker, namespace, WORKER, worker_pod(args, worker, deadline), 1, files=restarts
     )
     del workers["spec"]["replicas"]  # managed by the autoscaler
     found = {
         "settings": manifest("config_map", name, namespace, labels=labels, data={FILE: content}),
         "deployment": deployment(
-            name, namespace, SERVICE, service_pod(args), REPLICAS, files=plain
+            name, namespace, SERVICE, service_pod(args), REPLICAS, files=restarts
         ),
         "budget": disruption_budget(name, namespace, SERVICE),
         "service": service(name, namespace, SERVICE, ports),
@@ -112,7 +125,7 @@ def _objects(args: BatchServiceArgs, content: Any) -> dict[str, Manifest]:
         health_path="/health",
         port=PORT,
         timeout_seconds=_CALL_SECONDS,
-        log_percent=float(args.get("log_percent", 100)),
+        log_percent=args.get("log_percent", 100.0),
         security_policy=args["gateway_name"] if args["exposure"] == "external" else None,
     )
     found |= dict(zip(("health", "edge"), policies, strict=True))
@@ -144,7 +157,7 @@ def _autoscaler(args: BatchServiceArgs, worker: str) -> Manifest:
         labels=labels_for(worker, WORKER),
         spec={
             "behavior": {"scaleDown": {"stabilizationWindowSeconds": _SCALE_IN_SECONDS}},
-            "maxReplicas": whole(args, "max_workers", 4, least=1, most=100),
+            "maxReplicas": args.get("max_workers", MAX_WORKERS),
             "metrics": [
                 {
                     "external": {
@@ -157,7 +170,7 @@ def _autoscaler(args: BatchServiceArgs, worker: str) -> Manifest:
                     "type": "External",
                 }
             ],
-            "minReplicas": whole(args, "min_workers", 1, least=0, most=1),
+            "minReplicas": args.get("min_workers", MIN_WORKERS),
             "scaleTargetRef": {
                 "apiVersion": kind.api_version,
                 "kind": kind.kind,

@@ -15,7 +15,7 @@ from gke_inference.base.manifests import (
 from gke_inference.catalogue.load_balancing import HEALTH_CHECK_RANGES
 from gke_inference.catalogue.versions import image
 
-from .settings import (
+from .program import (
     KEY_FOLDER,
     METRICS_PORT,
     PORT,

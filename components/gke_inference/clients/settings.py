@@ -5,7 +5,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from gke_inference.settings import Settings, Word
-from gke_inference.settings.fields import HttpsUrl, ModelName, MonthlyUsd, Name
+from gke_inference.settings.fields import HttpsUrl, ModelName, MonthlyUsd, Name, UsdPerMillion
 
 ANONYMOUS: Final = "anonymous"
 """Team of requests without a credential."""
@@ -65,9 +65,9 @@ class TeamSettings(TeamLimits):
 class TokenPrice(Settings):
     """Price of a model's tokens."""
 
-    input_usd_per_million: float = Field(ge=0, le=1e6)
+    input_usd_per_million: UsdPerMillion
     """US dollars per million prompt tokens."""
-    output_usd_per_million: float = Field(ge=0, le=1e6)
+    output_usd_per_million: UsdPerMillion
     """US dollars per million answer tokens."""
 
 

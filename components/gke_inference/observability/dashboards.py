@@ -10,7 +10,7 @@ from pulumi_gcp import monitoring
 from gke_inference.base.inputs import one_of, under, whole
 from gke_inference.catalogue.engines import engine_names
 from gke_inference.catalogue.labels import MANAGED_BY
-from gke_inference.personal.personal_worker import TRAIN_SECONDS
+from gke_inference.personal.settings import TRAIN_SECONDS
 
 from .dashboard_cloud import cloud_dashboard
 from .dashboard_source import dashboards

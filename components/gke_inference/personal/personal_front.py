@@ -1,16 +1,33 @@
 """The cloud's part of personalized images: bucket, messages, and the service on Cloud Run."""
 
 import json
-from typing import Any, NotRequired, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 
 import pulumi
 from pulumi_gcp import cloudrunv2, pubsub, serviceaccount, storage
 
-from gke_inference.base.inputs import name_of, under, user_labels, whole
+from gke_inference.base.checked import checked, keep
+from gke_inference.base.inputs import name_of, under, user_labels
 from gke_inference.catalogue.versions import image
 from gke_inference.cluster.workload_identity import ACCESS
+from gke_inference.settings.fields import Hostname
 from gke_inference.storage.classes import class_rules
 from gke_inference.streams.stream_topics import StreamTopics
+
+from .rules import check_callers
+from .settings import (
+    ENTRIES,
+    LONGEST_DAYS,
+    RETENTION_DAYS,
+    SET_IMAGES,
+    SET_PHOTOS,
+    USER_SETS,
+    ColderAfterDays,
+    RetentionDays,
+    SetImages,
+    SetPhotos,
+    UserSets,
+)
 
 _SIGNER = "roles/iam.serviceAccountTokenCreator"
 _INVOKER = "roles/run.invoker"
@@ -24,8 +41,6 @@ _LARGE = {
 }
 """Objects that move to colder classes: photos, images and adapters. States stay, because each
 write of theirs would be billed as an early deletion."""
-_MOST_DAYS = 3650
-_EVERYBODY = frozenset({"allAuthenticatedUsers", "allUsers"})
 
 
 class PersonalFrontArgs(TypedDict):
@@ -35,9 +50,9 @@ class PersonalFrontArgs(TypedDict):
     """ID of the service's own service account."""
     bucket_name: str
     """Name of the bucket for all data of users, globally unique."""
-    callback_hosts: list[str]
+    callback_hosts: Annotated[list[Hostname], ENTRIES]
     """Hosts that callbacks may go to."""
-    callers: list[str]
+    callers: Annotated[list[str], ENTRIES]
     """IAM members that may call the service: the backend of the app, which has authenticated its
     user."""
     project: str
@@ -50,9 +65,9 @@ class PersonalFrontArgs(TypedDict):
     """Name of the service, and prefix of topics and subscriptions."""
     worker: pulumi.Input[str]
     """IAM member of the workers, which read the subscriptions."""
-    archive_after_days: NotRequired[int]
+    archive_after_days: NotRequired[ColderAfterDays]
     """Age at which photos, images and adapters move to Archive storage. Default: never."""
-    coldline_after_days: NotRequired[int]
+    coldline_after_days: NotRequired[ColderAfterDays]
     """Age at which they move to Coldline storage. Default: never."""
     force_destroy: NotRequired[bool]
     """Whether to delete all objects with the bucket. Default: false."""
@@ -62,16 +77,16 @@ class PersonalFrontArgs(TypedDict):
     """Cloud KMS key for new objects; the storage service agent must be allowed to use it."""
     labels: NotRequired[dict[str, str]]
     """Additional labels."""
-    max_images: NotRequired[int]
-    """Maximum number of images generated for a set, 1 to 64. Default: 8."""
-    max_photos: NotRequired[int]
-    """Maximum number of photos of a set (`pictures` in the API), 3 to 100. Default: 20."""
-    max_open_sets: NotRequired[int]
-    """Maximum number of unfinished sets of a user, 1 to 1000. Default: 4."""
-    nearline_after_days: NotRequired[int]
+    max_images: NotRequired[SetImages]
+    """Maximum number of images generated for a set. Default: 8."""
+    max_photos: NotRequired[SetPhotos]
+    """Maximum number of photos of a set (`pictures` in the API). Default: 20."""
+    max_open_sets: NotRequired[UserSets]
+    """Maximum number of unfinished sets of a user. Default: 4."""
+    nearline_after_days: NotRequired[ColderAfterDays]
     """Age at which they move to Nearline storage. Default: never."""
-    retention_days: NotRequired[int]
-    """Days after which an object is deleted, 2 to 3650. Default: 30."""
+    retention_days: NotRequired[RetentionDays]
+    """Days after which an object is deleted. Default: 30."""
 
 
 class PersonalFront(pulumi.ComponentResource):
@@ -94,18 +109,9 @@ class PersonalFront(pulumi.ComponentResource):
         self, name: str, args: PersonalFrontArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:PersonalFront", name, {}, opts)
-        self._args = args
+        args = self._args = checked(PersonalFrontArgs, args)
+        keep(check_callers("callers", args["callers"]))
         self._labels = user_labels(args, "personal")
-        for field in ("callers", "callback_hosts"):
-            if not args[field]:
-                path = "callers" if field == "callers" else "callbackHosts"
-                raise pulumi.InputPropertyError(path, "must have an entry, got none")
-        for member in _EVERYBODY & set(args["callers"]):
-            rule = f"must be members that the app's backend has, got {member!r}"
-            raise pulumi.InputPropertyError("callers", rule)
-        max_images = whole(args, "max_images", 8, least=1, most=64)
-        max_photos = whole(args, "max_photos", 20, least=3, most=100)
-        max_open_sets = whole(args, "max_open_sets", 4, least=1, most=1000)
         bucket = self._build_bucket(name)
         sets = self._build_topics(name, args["service_name"])
         # a deletion behind sets in training would wait for hours
@@ -128,11 +134,11 @@ class PersonalFront(pulumi.ComponentResource):
             lambda found: json.dumps(
                 {
                     "bucket": found[0],
-                    "callback_hosts": list(args["callback_hosts"]),
+                    "callback_hosts": args["callback_hosts"],
                     "erasures_topic": found[2],
-                    "max_images": max_images,
-                    "max_photos": max_photos,
-                    "max_open_sets": max_open_sets,
+                    "max_images": args.get("max_images", SET_IMAGES),
+                    "max_photos": args.get("max_photos", SET_PHOTOS),
+                    "max_open_sets": args.get("max_open_sets", USER_SETS),
                     "signer": email,
                     "topic": found[1],
                 },
@@ -158,7 +164,7 @@ class PersonalFront(pulumi.ComponentResource):
         return StreamTopics(
             name,
             {
-                "labels": dict(args.get("labels") or {}),
+                "labels": args.get("labels", {}),
                 "project": args["project"],
                 "project_number": args["project_number"],
                 "stream_name": physical,
@@ -169,8 +175,8 @@ class PersonalFront(pulumi.ComponentResource):
 
     def _build_bucket(self, name: str) -> storage.Bucket:
         args = self._args
-        days = whole(args, "retention_days", 30, least=2, most=_MOST_DAYS)
-        colder, last = class_rules(args, _MOST_DAYS, _LARGE)
+        days = args.get("retention_days", RETENTION_DAYS)
+        colder, last = class_rules(args, LONGEST_DAYS, _LARGE)
         if days <= last:
             rule = f"must be above {last}, got {days}"
             raise pulumi.InputPropertyError("retentionDays", rule)

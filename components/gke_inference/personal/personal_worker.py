@@ -6,7 +6,8 @@ from typing import Any, NotRequired, TypedDict
 
 import pulumi
 
-from gke_inference.base.inputs import name_of, under, whole
+from gke_inference.base.checked import checked, keep
+from gke_inference.base.inputs import name_of, under
 from gke_inference.base.manifests import (
     HARDENED_CONTAINER,
     SKIP_AWAIT,
@@ -21,12 +22,18 @@ from gke_inference.base.manifests import (
 )
 from gke_inference.catalogue.versions import api, image
 
+from .rules import check_training
+from .settings import (
+    RETENTION_DAYS,
+    TRAIN_SECONDS,
+    WORKER_SETS,
+    RetentionDays,
+    TrainSeconds,
+    WorkerSets,
+)
+
 COMPONENT = "personal-worker"
 """Value of `app.kubernetes.io/component` on its objects."""
-TRAIN_SECONDS = 14_400
-"""Default of `train_seconds`."""
-_MOST_TRAIN_SECONDS = 259_200
-"""Pub/Sub keeps a message for seven days, and a worker holds it for twice this time."""
 _FILE = "settings.json"
 _FOLDER = "/etc/personal"
 _KEY_FOLDER = "/etc/personal-key"
@@ -80,14 +87,14 @@ class PersonalWorkerArgs(TypedDict):
     """Name of the worker's objects."""
     key_secret: NotRequired[str]
     """Kubernetes Secret with the key of a client team in `key`, if the gateway requires one."""
-    retention_days: NotRequired[int]
-    """Days after which adapters are deleted from the shared folder, 2 to 3650:
+    retention_days: NotRequired[RetentionDays]
+    """Days after which adapters are deleted from the shared folder:
     `PersonalFrontArgs.retention_days`. Default: 30."""
-    sets_per_worker: NotRequired[int]
-    """Sets that a worker has in progress, 1 to 1000. Default: 16."""
-    train_seconds: NotRequired[int]
+    sets_per_worker: NotRequired[WorkerSets]
+    """Sets that a worker has in progress. Default: 16."""
+    train_seconds: NotRequired[TrainSeconds]
     """Maximum time from the creation of a training job to its end, including its time in the
-    queue, 60 to 259200. Default: 14400."""
+    queue, in seconds. Default: 14400."""
 
 
 class PersonalWorker(pulumi.ComponentResource):
@@ -104,6 +111,10 @@ class PersonalWorker(pulumi.ComponentResource):
         self, name: str, args: PersonalWorkerArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:PersonalWorker", name, {}, opts)
+        args = checked(PersonalWorkerArgs, args)
+        seconds = args.get("train_seconds", TRAIN_SECONDS)
+        days = args.get("retention_days", RETENTION_DAYS)
+        keep(check_training("train_seconds", seconds, days))
         worker = name_of(args, "worker_name", "namespace")
         name_of(args, "namespace", "namespace")
         given = {
@@ -136,13 +147,11 @@ def document(args: PersonalWorkerArgs, given: Mapping[str, str]) -> str:
         "model": args["model"],
         "port": _PORT,
         "secret_file": f"{_SECRET_FOLDER}/secret",
-        "retention_days": whole(args, "retention_days", 30, least=2, most=3650),
-        "sets": whole(args, "sets_per_worker", 16, least=1, most=1000),
+        "retention_days": args.get("retention_days", RETENTION_DAYS),
+        "sets": args.get("sets_per_worker", WORKER_SETS),
         "shared": _SHARED,
         "subscription": given["subscription"],
-        "train_seconds": whole(
-            args, "train_seconds", TRAIN_SECONDS, least=60, most=_MOST_TRAIN_SECONDS
-        ),
+        "train_seconds": args.get("train_seconds", TRAIN_SECONDS),
         "training": training,
     }
     if args.get("key_secret"):

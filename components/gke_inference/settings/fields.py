@@ -147,5 +147,7 @@ Context = Annotated[int, Field(ge=1, le=2**30)]
 """Context of a model in tokens, prompt and answer combined."""
 DEFAULT_CONTEXT: Final = 131_072
 """Assumed context of a model that nobody describes, in tokens: that of many current models."""
+UsdPerMillion = Annotated[float, Field(ge=0, le=1e6)]
+"""US dollars per million tokens."""
 MonthlyUsd = Annotated[float, Field(gt=0, le=1e9)]
 """Limit of the cost in a calendar month (UTC), in US dollars."""

@@ -4,13 +4,15 @@ from typing import TypedDict
 
 import pulumi
 
+from gke_inference.base.checked import checked
+from gke_inference.settings.fields import TableName
 from gke_inference.streams.table_grants import let_insert
 
 
 class StreamTableArgs(TypedDict):
     """Inputs of `StreamTable`."""
 
-    table: str
+    table: TableName
     """Existing table, `PROJECT.DATASET.TABLE`."""
     worker: pulumi.Input[str]
     """IAM member of the workers."""
@@ -29,6 +31,7 @@ class StreamTable(pulumi.ComponentResource):
         self, name: str, args: StreamTableArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:StreamTable", name, {}, opts)
+        args = checked(StreamTableArgs, args)
         grants = let_insert(self, name, args["table"], args["worker"])
         made = pulumi.Output.all(*(each.urn for each in grants))
         self.table = made.apply(lambda _: args["table"])

@@ -1,13 +1,16 @@
 """Pub/Sub resources of a stream: the source of messages, answers and dead letters."""
 
-from typing import NotRequired, TypedDict
+from typing import Annotated, NotRequired, TypedDict
 
 import pulumi
 from pulumi_gcp import pubsub
+from pydantic import Field
 
-from gke_inference.base.inputs import under, user_labels, whole
+from gke_inference.base.checked import checked
+from gke_inference.base.inputs import under, user_labels
 from gke_inference.base.propagation import until_effective
 from gke_inference.base.service_agents import PUBSUB
+from gke_inference.settings.fields import TableName
 from gke_inference.streams.table_grants import let_insert
 
 ACK_DEADLINE_SECONDS = 60
@@ -39,10 +42,10 @@ class StreamTopicsArgs(TypedDict):
     """Additional labels for topics and subscriptions."""
     ordered: NotRequired[bool]
     """Whether messages with the same ordering key are answered in order. Default: false."""
-    results_table: NotRequired[str]
+    results_table: NotRequired[TableName]
     """Table that workers may write to, `PROJECT.DATASET.TABLE`. Default: none."""
-    retry_seconds: NotRequired[int]
-    """Minimum redelivery delay in seconds, 0 to 600. Default: 10."""
+    retry_seconds: NotRequired[Annotated[int, Field(ge=0, le=600)]]
+    """Minimum redelivery delay, in seconds. Default: 10."""
     topic: NotRequired[str]
     """Existing topic, `projects/P/topics/T`. Default: a topic is created."""
 
@@ -67,9 +70,9 @@ class StreamTopics(pulumi.ComponentResource):
         self, name: str, args: StreamTopicsArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:StreamTopics", name, {}, opts)
-        self._args = args
+        args = self._args = checked(StreamTopicsArgs, args)
         self._labels = user_labels(args, "stream")
-        retry = whole(args, "retry_seconds", 10, least=0, most=600)
+        retry = args.get("retry_seconds", 10)
         stream = args["stream_name"]
         given = args.get("topic")
         topic = pulumi.Output.from_input(given) if given else self._topic(name, stream).id
@@ -91,7 +94,7 @@ class StreamTopics(pulumi.ComponentResource):
                 "dead_letter_topic": letters.id,
                 "max_delivery_attempts": MOST_DELIVERIES,
             },
-            enable_message_ordering=bool(args.get("ordered", False)),
+            enable_message_ordering=args.get("ordered", False),
             expiration_policy={"ttl": _NEVER},
             labels=self._labels,
             message_retention_duration=_RETENTION,
@@ -142,7 +145,7 @@ class StreamTopics(pulumi.ComponentResource):
         pubsub.Subscription(
             f"{name}-subscription",
             ack_deadline_seconds=ACK_DEADLINE_SECONDS,
-            enable_message_ordering=bool(self._args.get("ordered", False)),
+            enable_message_ordering=self._args.get("ordered", False),
             expiration_policy={"ttl": _NEVER},
             labels=self._labels,
             message_retention_duration=_RETENTION,

@@ -1,12 +1,13 @@
 """The workers of a stream: a Deployment that scales with the backlog, to zero if supported."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NotRequired, TypedDict
 
 import pulumi
 
-from gke_inference.base.inputs import name_of, one_of, under, whole
+from gke_inference.base.checked import checked, keep
+from gke_inference.base.inputs import name_of, under
 from gke_inference.base.manifests import (
     HARDENED_CONTAINER,
     NAME_LABEL,
@@ -21,8 +22,32 @@ from gke_inference.base.manifests import (
     spread,
 )
 from gke_inference.catalogue.engine_metrics import cloud_monitoring_name
+from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.managed_prometheus import STANDARD_NAMESPACE
+from gke_inference.catalogue.typed_inputs import document_of
 from gke_inference.catalogue.versions import api, image
+from gke_inference.settings.requests import (
+    DEADLINE_SECONDS,
+    WORKER_REQUESTS,
+    DeadlineSeconds,
+    WorkerRequests,
+)
+
+from .rules import check_workers
+from .settings import (
+    ATTEMPTS,
+    BACKLOG_PER_WORKER,
+    MAX_WORKERS,
+    MIN_WORKERS,
+    SCALE_IN_DELAY_SECONDS,
+    Attempts,
+    BacklogPerWorker,
+    MaxWorkers,
+    MinWorkers,
+    ResultsKind,
+    ResultsSettings,
+    ScaleInDelaySeconds,
+)
 
 COMPONENT = "stream-worker"
 """Value of `app.kubernetes.io/component` on its objects."""
@@ -38,7 +63,6 @@ _KAFKA_FOLDER = "/etc/stream-kafka"
 _USER = 1000
 _END_SECONDS = 30
 """Time in addition to a message's deadline for a terminating worker."""
-_RESULTS = ("bigquery", "bucket", "topic")
 
 
 class StreamWorkerArgs(TypedDict):
@@ -54,36 +78,35 @@ class StreamWorkerArgs(TypedDict):
     """Models and adapters that messages may name."""
     namespace: str
     """Namespace of the workers."""
-    results: dict[str, str]
-    """Destination of answers: `kind` (`topic`, `bucket` or `bigquery`) with `topic`, `bucket` and
-    `prefix`, or `table`. For a Pub/Sub topic, set `results_topic`."""
+    results: ResultsSettings
+    """Destination of answers. For a Pub/Sub topic, set `results_topic`."""
     service_account: str
     """Kubernetes service account of the workers."""
     stream_name: str
     """Name of the stream."""
     worker_name: str
     """Name of the workers' objects."""
-    attempts: NotRequired[int]
-    """Attempts at a message that the model may be able to answer, 1 to 20. Default: 5."""
-    backlog_per_worker: NotRequired[int]
+    attempts: NotRequired[Attempts]
+    """Attempts at a message that the model may be able to answer. Default: 5."""
+    backlog_per_worker: NotRequired[BacklogPerWorker]
     """Waiting messages per worker. Default: 100."""
     brokers: NotRequired[list[str]]
     """Kafka brokers, each as `HOST:PORT`. Default: none, the source is `subscription`."""
     cluster_name: NotRequired[str]
     """Cluster of the workers. Required with `brokers`, since the workers export the backlog."""
-    deadline_seconds: NotRequired[int]
-    """Maximum processing time of a message in seconds, 10 to 3600. Default: 600."""
+    deadline_seconds: NotRequired[DeadlineSeconds]
+    """Maximum processing time of a message, in seconds. Default: 600."""
     group: NotRequired[str]
     """Consumer group, with `brokers`."""
     kafka_secret: NotRequired[str]
     """Kubernetes Secret whose keys are librdkafka settings, such as `sasl.password`."""
     key_secret: NotRequired[str]
     """Kubernetes Secret with the key of a client team in `key`, if the gateway requires one."""
-    max_workers: NotRequired[int]
+    max_workers: NotRequired[MaxWorkers]
     """Maximum number of workers. Default: 8."""
     metrics_namespace: NotRequired[str]
     """Namespace of the Managed Prometheus collectors. Default: `gmp-system`."""
-    min_workers: NotRequired[int]
+    min_workers: NotRequired[MinWorkers]
     """Minimum number of workers. 0 requires a cluster that supports scaling to zero, and is not
     allowed with `brokers`. Default: 0."""
     network_policy: NotRequired[bool]
@@ -94,13 +117,13 @@ class StreamWorkerArgs(TypedDict):
     """Whether messages with the same key are answered in order. Default: false."""
     picker: NotRequired[str]
     """`HOST:PORT` of the pool's picker metrics. Default: none, the queue is not considered."""
-    requests_per_worker: NotRequired[int]
-    """Maximum concurrent requests per worker, 1 to 200. Default: 16."""
+    requests_per_worker: NotRequired[WorkerRequests]
+    """Maximum concurrent requests per worker. Default: 16."""
     results_topic: NotRequired[pulumi.Input[str]]
     """Topic for answers, if they are messages."""
-    scale_in_delay_seconds: NotRequired[int]
-    """How long the backlog must stay low before workers are removed, in seconds, 0 to 3600.
-    Default: 300, since new messages are seen up to three minutes late."""
+    scale_in_delay_seconds: NotRequired[ScaleInDelaySeconds]
+    """How long the backlog must stay low before workers are removed, in seconds. Default: 300,
+    since new messages are seen up to three minutes late."""
     source_topic: NotRequired[str]
     """Kafka topic, with `brokers`."""
     subscription: NotRequired[pulumi.Input[str]]
@@ -124,9 +147,10 @@ class StreamWorker(pulumi.ComponentResource):
         self, name: str, args: StreamWorkerArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:StreamWorker", name, {}, opts)
+        args = checked(StreamWorkerArgs, args)
         name_of(args, "worker_name", "namespace")
         name_of(args, "namespace", "namespace")
-        _check(args)
+        keep(_problems(args))
         given = {
             "dead_letters": args["dead_letters"],
             "endpoint": args["endpoint"],
@@ -160,19 +184,20 @@ def document(args: StreamWorkerArgs, given: Mapping[str, str]) -> str:
             source["settings_folder"] = _KAFKA_FOLDER
     else:
         source = {"kind": "pubsub", "subscription": given["subscription"]}
-    results = dict(args["results"])
-    if results["kind"] == "topic" and given["topic"]:
+    kind = args["results"].kind
+    results: dict[str, Any] = {"kind": kind.value, **document_of(args["results"])}
+    if kind is ResultsKind.TOPIC and given["topic"]:
         results["topic"] = given["topic"]
     found: dict[str, Any] = {
-        "attempts": int(args.get("attempts", 5)),
+        "attempts": args.get("attempts", ATTEMPTS),
         "dead_letters": given["dead_letters"],
-        "deadline_seconds": int(args.get("deadline_seconds", 600)),
+        "deadline_seconds": args.get("deadline_seconds", DEADLINE_SECONDS),
         "endpoint": given["endpoint"],
         "model": args["model"],
-        "max_in_flight": int(args.get("requests_per_worker", 16)),
-        "names": list(args["names"]),
+        "max_in_flight": args.get("requests_per_worker", WORKER_REQUESTS),
+        "names": args["names"],
         "objective": args.get("objective", ""),
-        "ordered": bool(args.get("ordered", False)),
+        "ordered": args.get("ordered", False),
         "port": PORT,
         "results": results,
         "source": source,
@@ -238,7 +263,9 @@ def autoscaler(args: StreamWorkerArgs, subscription: pulumi.Input[str]) -> Manif
             "behavior": {
                 "scaleDown": {
                     "policies": [{"periodSeconds": 15, "type": "Percent", "value": 100}],
-                    "stabilizationWindowSeconds": int(args.get("scale_in_delay_seconds", 300)),
+                    "stabilizationWindowSeconds": args.get(
+                        "scale_in_delay_seconds", SCALE_IN_DELAY_SECONDS
+                    ),
                 },
                 "scaleUp": {
                     "policies": [
@@ -250,20 +277,20 @@ def autoscaler(args: StreamWorkerArgs, subscription: pulumi.Input[str]) -> Manif
                     "stabilizationWindowSeconds": 0,
                 },
             },
-            "maxReplicas": int(args.get("max_workers", 8)),
+            "maxReplicas": args.get("max_workers", MAX_WORKERS),
             "metrics": [
                 {
                     "external": {
                         "metric": _metric(args, subscription),
                         "target": {
-                            "averageValue": str(int(args.get("backlog_per_worker", 100))),
+                            "averageValue": str(args.get("backlog_per_worker", BACKLOG_PER_WORKER)),
                             "type": "AverageValue",
                         },
                     },
                     "type": "External",
                 }
             ],
-            "minReplicas": int(args.get("min_workers", 0)),
+            "minReplicas": args.get("min_workers", MIN_WORKERS),
             "scaleTargetRef": {
                 "apiVersion": kind.api_version,
                 "kind": kind.kind,
@@ -288,7 +315,8 @@ def _metric(args: StreamWorkerArgs, subscription: pulumi.Input[str]) -> Manifest
 
 def _restarts(args: StreamWorkerArgs) -> dict[str, Any]:
     """Return the plain values of the arguments. Workers restart when they change."""
-    return {key: value for key, value in args.items() if not isinstance(value, pulumi.Output)}
+    plain = {key: value for key, value in args.items() if not isinstance(value, pulumi.Output)}
+    return document_of(plain)
 
 
 def _pod(args: StreamWorkerArgs) -> Manifest:
@@ -301,7 +329,7 @@ def _pod(args: StreamWorkerArgs) -> Manifest:
     wanted = ["settings"]
     wanted += ["key"] if args.get("key_secret") else []
     wanted += ["kafka"] if args.get("kafka_secret") else []
-    deadline = int(args.get("deadline_seconds", 600))
+    deadline = args.get("deadline_seconds", DEADLINE_SECONDS)
     return {
         "containers": [
             {
@@ -338,24 +366,12 @@ def _pod(args: StreamWorkerArgs) -> Manifest:
     }
 
 
-def _check(args: StreamWorkerArgs) -> None:
-    lowest = whole(args, "min_workers", 0, least=0, most=1000)
-    whole(args, "max_workers", 8, least=max(lowest, 1), most=1000)
-    whole(args, "attempts", 5, least=1, most=20)
-    whole(args, "backlog_per_worker", 100, least=1, most=1_000_000)
-    whole(args, "deadline_seconds", 600, least=10, most=3600)
-    whole(args, "requests_per_worker", 16, least=1, most=200)
-    whole(args, "scale_in_delay_seconds", 300, least=0, most=3600)
-    one_of(args["results"], "kind", _RESULTS)
-    if not args.get("brokers"):
-        if not args.get("subscription"):
-            raise pulumi.InputPropertyError("subscription", "must be set without brokers, got none")
-        return
+def _problems(args: StreamWorkerArgs) -> Iterator[InputError]:
+    least, most = args.get("min_workers", MIN_WORKERS), args.get("max_workers", MAX_WORKERS)
+    is_kafka = bool(args.get("brokers"))
+    yield from check_workers("min_workers", least, most, is_kafka=is_kafka)
+    if not is_kafka and not args.get("subscription"):
+        yield InputError("subscription", "must be set without brokers", Bare("none"))
     for field in ("cluster_name", "group", "source_topic"):
-        if not args.get(field):
-            camel = {"cluster_name": "clusterName", "source_topic": "sourceTopic"}.get(field, field)
-            raise pulumi.InputPropertyError(camel, "must be set with brokers, got none")
-    if lowest == 0:
-        raise pulumi.InputPropertyError(
-            "minWorkers", "must be 1 or more with brokers: the workers report the backlog, got 0"
-        )
+        if is_kafka and not args.get(field):
+            yield InputError(field, "must be set with brokers", Bare("none"))

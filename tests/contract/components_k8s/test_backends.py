@@ -81,7 +81,7 @@ def test_a_fallback_that_is_never_ready_keeps_no_run_waiting(recorder):
                 "service": "projects/p/locations/l/services/s",
                 "url": "https://s.run.app",
             },
-            "service_account.*is required",
+            "serviceAccount.*is required",
         ),
     ],
 )
@@ -94,9 +94,9 @@ def test_a_wrong_target_is_refused(recorder, target: dict[str, Any], message: st
     ("changes", "message"),
     [
         ({"after_queue": 0}, "must be 1 to 10000, got 0"),
-        ({"monthly_usd": 0.0}, "must be more than 0, got 0"),
+        ({"monthly_usd": 0.0}, "must be more than 0 and at most 1000000000, got 0"),
         ({"input_usd_per_million": 0.0, "output_usd_per_million": 0.0}, "more than 0"),
-        ({"backend": {"targets": []}}, "must have one or more, got none"),
+        ({"backend": {"targets": []}}, "must have at least 1 entry, got 0"),
     ],
 )
 def test_a_wrong_fallback_is_refused(recorder, changes: dict[str, Any], message: str):
@@ -105,7 +105,7 @@ def test_a_wrong_fallback_is_refused(recorder, changes: dict[str, Any], message:
 
 
 def test_no_backend_is_no_relay(recorder):
-    with pytest.raises(pulumi.InputPropertyError, match="must have one or more, got none"):
+    with pytest.raises(pulumi.InputPropertyError, match="must have at least 1 entry, got 0"):
         backends(recorder, backends={})
 
 

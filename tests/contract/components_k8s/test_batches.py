@@ -108,7 +108,7 @@ def test_files_go_after_some_days_for_good(recorder: Any) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"models": {}}, "must have one or more, got none"),
+        ({"models": {}}, "must have at least 1 entry, got 0"),
         ({"min_workers": 2}, "must be 0 to 1, got 2"),
         ({"max_workers": 0}, "must be 1 to 100, got 0"),
         ({"deadline_seconds": 5}, "must be 10 to 3600, got 5"),

@@ -1,11 +1,13 @@
 """An engine for the batches of one model: a Job with an engine and a worker in its pod."""
 
 import json
-from typing import Any, NotRequired, TypedDict, cast
+from typing import Annotated, Any, NotRequired, TypedDict, cast
 
 import pulumi
+from pydantic import Field
 
-from gke_inference.base.inputs import camel, name_of, rung_of, under, whole
+from gke_inference.base.checked import checked
+from gke_inference.base.inputs import camel, name_of, rung_of, under
 from gke_inference.base.manifests import (
     HARDENED_CONTAINER,
     Manifest,
@@ -15,12 +17,14 @@ from gke_inference.base.manifests import (
     role_binding,
     service_account,
 )
+from gke_inference.batches.settings import ENGINE_REQUESTS, EngineRequests
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.versions import api, image, replaced
 from gke_inference.intent.intent import ModelServerArgs
 from gke_inference.serving.model_objects import deployments, launcher_config
 from gke_inference.serving.model_plan import ModelPlan, model_plan
 from gke_inference.serving.startup import start_minutes
+from gke_inference.settings.requests import DEADLINE_SECONDS, DeadlineSeconds
 
 from .batch_metrics import network_policy, pod_monitoring
 from .batch_set import set_spec
@@ -29,8 +33,6 @@ COMPONENT = "batch-engine"
 """Value of `app.kubernetes.io/component` on its objects."""
 WORKER = "batch"
 """Container of the worker, to whose arguments the service of batches adds the batch."""
-REQUESTS = 256
-"""Default of `requests`: what vLLM has in a batch on most hardware (`--max-num-seqs`)."""
 _FILE = "settings.json"
 _FOLDER = "/etc/batch"
 _METRICS_PORT = 9091
@@ -51,7 +53,7 @@ class BatchEngineArgs(TypedDict):
 
     bucket: pulumi.Input[str]
     """Bucket of the batches: `BatchBucket.bucket_name`."""
-    models: dict[str, list[str]]
+    models: Annotated[dict[str, list[str]], Field(min_length=1)]
     """Endpoints of the model and of each of its adapters, by the name that requests use."""
     queue: str
     """Queue of the jobs (`JobNamespace`)."""
@@ -62,16 +64,16 @@ class BatchEngineArgs(TypedDict):
     """Kubernetes service account of the `BatchService`, which creates the jobs."""
     service_namespace: str
     """Namespace of that account."""
-    deadline_seconds: NotRequired[int]
-    """Maximum time to answer a request in seconds, 10 to 3600. Default: 600."""
+    deadline_seconds: NotRequired[DeadlineSeconds]
+    """Maximum time to answer a request, in seconds. Default: 600."""
     images: NotRequired[dict[str, str]]
     """Images to use instead of others. The job is text in a ConfigMap, so nothing else replaces
     them. Default: none."""
     metrics_namespace: NotRequired[str]
     """Namespace of the Managed Prometheus collectors, which may then reach the pods. Default: pods
     accept what the namespace's policies allow."""
-    requests: NotRequired[int]
-    """Maximum concurrent requests, 1 to 4096. Default: 256."""
+    requests: NotRequired[EngineRequests]
+    """Maximum concurrent requests. Default: 256."""
 
 
 class BatchEngine(pulumi.ComponentResource):
@@ -90,7 +92,8 @@ class BatchEngine(pulumi.ComponentResource):
         self, name: str, args: BatchEngineArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:BatchEngine", name, {}, opts)
-        plan = _checked(args)
+        args = checked(BatchEngineArgs, args)
+        plan = _plan(args)
         content = pulumi.Output.from_input(args["bucket"]).apply(
             lambda bucket: settings(args, bucket)
         )
@@ -127,21 +130,22 @@ def objects(args: BatchEngineArgs, plan: ModelPlan, content: Any) -> dict[str, M
         **(
             {}
             if collectors is None
-            else {"wall": network_policy(name, namespace, labels, collectors, _METRICS_PORT)}
+            else {
+                "network_policy": network_policy(name, namespace, labels, collectors, _METRICS_PORT)
+            }
         ),
     }
 
 
 def settings(args: BatchEngineArgs, bucket: str) -> str:
     """Return the settings of the worker (workloads/batch/settings.py) as JSON."""
-    deadline = whole(args, "deadline_seconds", 600, least=10, most=3600)
     found = {
         "bucket": bucket,
-        "deadline_seconds": deadline,
+        "deadline_seconds": args.get("deadline_seconds", DEADLINE_SECONDS),
         "endpoint": "http://$(POD_IP):8000",
         "metrics_port": _METRICS_PORT,
         "models": {name: {"endpoints": each} for name, each in args["models"].items()},
-        "max_in_flight": whole(args, "requests", REQUESTS, least=1, most=4096),
+        "max_in_flight": args.get("requests", ENGINE_REQUESTS),
     }
     return json.dumps(found, indent=1, sort_keys=True)
 
@@ -231,16 +235,13 @@ def _name(plan: ModelPlan) -> str:
     return f"batch-{plan.model}"
 
 
-def _checked(args: BatchEngineArgs) -> ModelPlan:
+def _plan(args: BatchEngineArgs) -> ModelPlan:
     """Return the plan of the model.
 
     Raises:
         pulumi.InputPropertyError: An argument is wrong, or the hardware cannot be that of a job.
     """
     name_of(args, "queue", "namespace")
-    whole(args, "requests", REQUESTS, least=1, most=4096)
-    if not args["models"]:
-        raise pulumi.InputPropertyError("models", "must have one or more, got none")
     server = args["server"]
     rungs = [rung_of(rung, f"server.rungs[{at}]") for at, rung in enumerate(server["rungs"])]
     try:
