@@ -70,7 +70,6 @@ from infra.stack.root import Platform
 from infra.stack.storage import (
     Archive,
     Filestore,
-    FilestoreTier,
     FuseProfile,
     ImageCache,
     Lustre,
@@ -130,7 +129,6 @@ __all__ = [
     "Failure",
     "Fallback",
     "Filestore",
-    "FilestoreTier",
     "Flaw",
     "Fleet",
     "Form",
