@@ -438,6 +438,9 @@ from .storage.model_bucket import ModelBucket as ModelBucket
 from .storage.model_bucket import ModelBucketArgs as ModelBucketArgs
 from .storage.model_disk import ModelDisk as ModelDisk
 from .storage.model_disk import ModelDiskArgs as ModelDiskArgs
+from .storage.settings import (
+    ArchiveSettings as ArchiveSettings,
+)
 from .storage.shared_folder import (
     SharedFolder as SharedFolder,
 )

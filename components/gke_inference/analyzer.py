@@ -6,10 +6,10 @@ to the descriptions: a schema of Pulumi has no place for a range.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from types import NoneType
-from typing import Annotated, Any, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 from pulumi.provider.experimental.analyzer import Analyzer, PropertyDefinition, is_not_required
 from pulumi.provider.experimental.util import camel_case
@@ -88,6 +88,8 @@ class SettingsAnalyzer(Analyzer):
             if allowed := range_of(_schema_of(arg)):
                 found.description = _sentences(found.description, f"Range: {allowed}.")
             return found
+        if origin is Literal:
+            return _one_of(inner(type(parts[0])), parts)
         if origin is tuple:
             return inner(list[parts[0]])
         if origin is dict and get_origin(parts[0]) is Annotated:
@@ -97,10 +99,7 @@ class SettingsAnalyzer(Analyzer):
             if len(branches) == 1 and len(parts) > 1:
                 return inner(branches[0], is_optional=True)
         if isinstance(arg, type) and issubclass(arg, Word):
-            found = inner(str)
-            words = ", ".join(f"`{word.value}`" for word in cast("type[Enum]", arg))
-            found.description = _sentences(found.description, f"One of {words}.")
-            return found
+            return _one_of(inner(str), [word.value for word in cast("type[Enum]", arg)])
         return super().analyze_property(
             cast("type", arg),
             typ,
@@ -127,6 +126,12 @@ def _schema_of(annotated: Any) -> dict[str, Any]:
 
 def _is_nullable(annotated: Any) -> bool:
     return NoneType in get_args(get_args(annotated)[0])
+
+
+def _one_of(found: PropertyDefinition, values: Iterable[object]) -> PropertyDefinition:
+    words = ", ".join(f"`{value}`" for value in values)
+    found.description = _sentences(found.description, f"One of {words}.")
+    return found
 
 
 def _sentences(text: str | None, last: str) -> str:

@@ -6,6 +6,7 @@ import pulumi
 
 from gke_inference.storage.fuse_volume import FuseVolumeArgs
 from gke_inference.storage.lustre_folder import LustreFolder, LustreFolderArgs
+from gke_inference.storage.settings import MountProfile
 from gke_inference.storage.shared_folder import SharedFolder, SharedFolderArgs
 from infra.deploy.network import RegionNetwork
 from infra.plan import RegionPlan
@@ -44,7 +45,7 @@ def shared_folder_args(
         deletion_protection=platform.protection,
         instance_name=Names(platform).filestore(region.name),
         location=location_of(platform, region.name, filestore),
-        tier=filestore.tier.value,
+        tier=filestore.tier,
     )
 
 
@@ -75,7 +76,7 @@ def weights_volume_args(
         bucket_name=bucket,
         claim_name=BUCKET_CLAIM,
         namespace=region.namespace,
-        profile=profile.value,
+        profile=MountProfile(profile.value),
         project_number=str(platform.project_number),
     )
 

@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Iterator
 
 from gke_inference.catalogue.files.buckets import place_of
+from gke_inference.storage.rules import class_steps
 from infra.estimate.cost_nodes import Nodes
 from infra.estimate.cost_parts import STORAGE, Count, Part, always, listed, part
 from infra.estimate.usage import Usage
 from infra.plan import Plan, RegionPlan
 from infra.plan.names import Names
-from infra.plan.storage import archive_steps, filestore_of, lustre_of
+from infra.plan.storage import filestore_of, lustre_of
 from infra.stack import Layer, Size
 
 _BYTES_PER_GIB = 2**30
@@ -84,7 +85,7 @@ def _archives(plan: Plan) -> Iterator[Part]:
             yield part(STORAGE, what, "", None, always(1), unit="buckets")
             continue
         kind = {"dual-region": "dual-", "multi-region": "multi-"}.get(place.kind, "")
-        found = archive_steps(archive)
+        found = class_steps(archive)
         last = archive.delete_after_days or max(_YEAR_DAYS, found[-1][1])
         ends = [*(age for _, age in found[1:]), last]
         for (cold, start), end in zip(found, ends, strict=True):

@@ -2,19 +2,16 @@
 
 from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.engines import engine
-from gke_inference.catalogue.files.buckets import MINIMUM_DAYS
 from gke_inference.catalogue.files.filestore import TIERS
 from infra.plan.names import Names, bucket_in, object_name
 from infra.plan.resolve import canary_model
 from infra.plan.served import ServedModel
 from infra.stack import (
     AdapterPlace,
-    Archive,
     EngineSettings,
     Filestore,
     Lustre,
     Model,
-    PersonalImages,
     Platform,
     SharedPlace,
     SharedTier,
@@ -144,18 +141,3 @@ def path_of(name: str, model: Model) -> str:
 def _uses(platform: Platform, region: str, adapters: AdapterPlace, tier: SharedPlace) -> bool:
     models = (platform.models[name] for name in platform.models_in(region))
     return any(is_on(model, adapters) or has_tier_on(model, tier) for model in models)
-
-
-STANDARD_CLASS = "standard"
-"""Storage class of new objects."""
-
-
-def archive_steps(archive: Archive | PersonalImages) -> list[tuple[str, int]]:
-    """Return (storage class, age in days from which it applies), in the order of the classes."""
-    ages = {
-        "nearline": archive.nearline_after_days,
-        "coldline": archive.coldline_after_days,
-        "archive": archive.archive_after_days,
-    }
-    found = [(cold, ages[cold]) for cold in MINIMUM_DAYS]
-    return [(STANDARD_CLASS, 0), *((cold, age) for cold, age in found if age is not None)]

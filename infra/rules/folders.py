@@ -5,9 +5,10 @@ import math
 from collections.abc import Iterator
 
 from gke_inference.catalogue.files.filestore import TIERS
-from gke_inference.catalogue.files.lustre import NARROWEST_PREFIX, SIZES
+from gke_inference.catalogue.files.lustre import NARROWEST_PREFIX
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.intent.kv_offload import SHARED_SHARE
+from gke_inference.storage.rules import check_filestore, check_lustre
 from infra.plan.storage import (
     CANARY_PATH,
     filestore_of,
@@ -34,10 +35,8 @@ def check_folders(platform: Platform) -> Iterator[InputError]:
     yield from _check_tiers(platform)
     yield from _check_zones(platform)
     if filestore is not None:
-        tier = TIERS[filestore.tier.value]
-        if not tier.sizes.allow(filestore.capacity_gib):
-            message = f"must be {tier.sizes.words} for tier {filestore.tier.value}"
-            yield InputError("storage.filestore.capacity_gib", message, filestore.capacity_gib)
+        where = "storage.filestore.capacity_gib"
+        yield from check_filestore(where, filestore.tier, filestore.capacity_gib)
         if not has_filestore(platform):
             yield _unused(AdapterPlace.FILESTORE)
         # cloud.google.com/filestore/docs/shared-vpc
@@ -110,10 +109,7 @@ def _check_tiers(platform: Platform) -> Iterator[InputError]:
 
 
 def _check_lustre(platform: Platform, lustre: Lustre) -> Iterator[InputError]:
-    sizes = SIZES[lustre.mb_per_second_per_tib]
-    if not sizes.allow(lustre.capacity_gib):
-        tier = f"{lustre.mb_per_second_per_tib} MB/s per TiB"
-        yield InputError(_CAPACITY, f"must be {sizes.words} for {tier}", lustre.capacity_gib)
+    yield from check_lustre(_CAPACITY, lustre.mb_per_second_per_tib, lustre.capacity_gib)
     if not lustre_regions(platform):
         yield _unused(AdapterPlace.LUSTRE)
     yield from _check_lustre_nodes(platform)

@@ -6,11 +6,11 @@ from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.personal.rules import check_callers, check_training
 from gke_inference.sizing.architectures import is_sdxl
+from gke_inference.storage.rules import check_classes
 from infra.plan.clients import gated
 from infra.plan.names import bucket_in
 from infra.plan.queue_places import queue_region
 from infra.plan.storage import is_on_folder
-from infra.rules.storage import check_classes
 from infra.stack import Layer, PersonalImages, Platform
 from infra.stack.problems import one_of
 from workloads.diffusion.config import RANKS

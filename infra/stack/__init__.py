@@ -73,7 +73,6 @@ from infra.stack.root import Platform
 from infra.stack.storage import (
     Archive,
     Filestore,
-    FilestoreTier,
     FuseProfile,
     ImageCache,
     Lustre,
@@ -131,7 +130,6 @@ __all__ = [
     "Failure",
     "Fallback",
     "Filestore",
-    "FilestoreTier",
     "Fleet",
     "Form",
     "Front",

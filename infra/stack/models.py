@@ -17,6 +17,7 @@ from gke_inference.settings.fields import (
     Zone,
 )
 from gke_inference.settings.size import Size
+from gke_inference.storage.settings import DiskGib, DiskThroughput
 from infra.stack.backends import Fallback
 from infra.stack.disaggregation import Disaggregated
 from infra.stack.engines import Engine, EngineSettings
@@ -101,9 +102,9 @@ class Slo(Settings):
 class Disk(Settings):
     """A read-only Hyperdisk ML with the weights, shared by every replica of a region."""
 
-    size_gib: int = Field(ge=4, le=65_536)
+    size_gib: DiskGib
     """Size of the disk."""
-    throughput_mib_per_second: int = Field(ge=400, le=1_200_000)
+    throughput_mib_per_second: DiskThroughput
     """Provisioned throughput, shared by all replicas that read the disk."""
     snapshot: str = Field(min_length=1)
     """Snapshot with the weights at its root: a name, or projects/P/global/snapshots/NAME."""

@@ -1,7 +1,6 @@
 """Storage: buckets for weights and caches, and the disk image with the engine images."""
 
 from enum import StrEnum
-from typing import Literal
 
 from pydantic import Field
 
@@ -12,6 +11,17 @@ from gke_inference.settings.fields import (
     Name,
     ProjectId,
     Zone,
+)
+from gke_inference.storage.settings import (
+    CACHE_DAYS,
+    SOFT_DELETE_DAYS,
+    ArchiveSettings,
+    CacheDays,
+    FilestoreGib,
+    FilestoreTier,
+    LustreGib,
+    LustreTier,
+    SoftDeleteDays,
 )
 
 
@@ -26,21 +36,13 @@ class ImageCache(Settings):
     """Archive to create the image from. Without one, the image must exist."""
 
 
-class FilestoreTier(StrEnum):
-    """Tier of a Filestore instance."""
-
-    ZONAL = "zonal"
-    REGIONAL = "regional"
-    BASIC_SSD = "basic-ssd"
-
-
 class Filestore(Settings):
     """A Filestore share in each region, for live adapters and KV cache."""
 
     tier: FilestoreTier = FilestoreTier.ZONAL
     """`zonal` and `basic-ssd` instances are in the first zone of the region, `regional` instances
     in all zones."""
-    capacity_gib: int = Field(default=1024, ge=1024, le=102_400)
+    capacity_gib: FilestoreGib = 1024
     """Provisioned capacity, billed whether used or not. For `zonal` and `regional`: 1024 to 9984 in
     steps of 256, or 10240 and more in steps of 2560. For `basic-ssd`: 2560 to 65433."""
 
@@ -48,38 +50,20 @@ class Filestore(Settings):
 class Lustre(Settings):
     """A Managed Lustre instance in each region, for files that many nodes read at once."""
 
-    capacity_gib: int = Field(ge=9000, le=40_032_000)
+    capacity_gib: LustreGib
     """Provisioned capacity, billed whether used or not. The minimum and the step depend on the
     tier: 9000 for 1000 MB/s per TiB, 18000 for 500, 36000 for 250 and 72000 for 125. It can grow
     and never shrink."""
-    mb_per_second_per_tib: Literal[125, 250, 500, 1000] = 1000
+    mb_per_second_per_tib: LustreTier = 1000
     """Performance tier: throughput in MB/s for each TiB of capacity. You cannot change it."""
     services_range: Cidr | None = None
     """Range for private services access, /23 or larger per region. Required where the stack creates
     the network; an existing network must have private services access already."""
 
 
-class Archive(Settings):
+class Archive(ArchiveSettings):
     """A bucket for answers that are kept for long."""
 
-    location: str = Field(max_length=60)
-    """Location, which you cannot change: a region; `us`, `eu` or `asia`; a predefined dual-region
-    such as `nam4`; or two regions of one multi-region as REGION+REGION."""
-    nearline_after_days: int | None = Field(default=None, ge=1, le=36_500)
-    """Age at which objects move to Nearline storage, billed for at least 30 days."""
-    coldline_after_days: int | None = Field(default=None, ge=1, le=36_500)
-    """Age at which objects move to Coldline storage, billed for at least 90 days."""
-    archive_after_days: int | None = Field(default=None, ge=1, le=36_500)
-    """Age at which objects move to Archive storage, billed for at least 365 days."""
-    delete_after_days: int | None = Field(default=None, ge=1, le=36_500)
-    """Age at which objects are deleted. By default, they are kept."""
-    retention_days: int | None = Field(default=None, ge=1, le=36_500)
-    """Age before which nobody can delete or replace an object. The policy is not locked: an
-    administrator of the bucket can remove it."""
-    soft_delete_days: int = Field(default=7, ge=0, le=90)
-    """Days during which a deleted object can be restored: 0 (off) or 7 to 90."""
-    turbo: bool = False
-    """Whether to replicate within 15 minutes, for dual-regions; billed per GiB written."""
     kms_key: KeyName | None = None
     """Cloud KMS key that encrypts the objects, in the bucket's location. Keys for `eu`, `eur5`,
     `eur7`, `eur8` and pairs of European regions are in `europe`; keys for other pairs are in `us`
@@ -97,14 +81,14 @@ class FuseProfile(StrEnum):
 class Storage(Settings):
     """Settings for the storage of weights."""
 
-    soft_delete_days: int = Field(default=7, ge=0, le=90)
-    """Days during which a deleted object can be restored: 0 (off) or 7 to 90."""
+    soft_delete_days: SoftDeleteDays = SOFT_DELETE_DAYS
+    """Days during which a deleted object can be restored: 0 (off), or at least 7."""
     versioning: bool = False
     """Whether to keep overwritten objects for 30 days. Versioned buckets have no hierarchical
     namespace and list more slowly. You can set it only at creation."""
     cache_zones: tuple[Zone, ...] = ()
     """Zones with an Anywhere Cache of the model bucket, an SSD-backed read cache."""
-    cache_days: int = Field(default=1, ge=1, le=7)
+    cache_days: CacheDays = CACHE_DAYS
     """Days that data which nobody reads stays in the caches."""
     cache_on_write: bool = False
     """Whether the caches take data when it is written to the bucket, not when it is first read.

@@ -8,9 +8,6 @@ from typing import Any
 
 DRIVER = "gcsfuse.csi.storage.gke.io"
 
-PROFILES = {"checkpointing", "serving", "training"}
-"""Profiles of GKE: storage classes whose volumes GKE tunes by bucket and node. Source:
-GoogleCloudPlatform/gcs-fuse-csi-driver @5fcdc04."""
 
 SCANNER_ROLES = ("roles/storage.legacyBucketReader",)
 """Roles on a bucket for GKE's service agent, which reads the bucket's metadata and lists its
@@ -22,7 +19,10 @@ NO_CACHES = {"anywhereCacheZones": "none"}
 
 
 def profile_class(profile: str) -> str:
-    """Return the storage class of a profile."""
+    """Return the storage class of a profile, whose volumes GKE tunes by bucket and node.
+
+    Source: GoogleCloudPlatform/gcs-fuse-csi-driver @5fcdc04.
+    """
     return f"gcsfusecsi-{profile}"
 
 

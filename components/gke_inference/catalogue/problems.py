@@ -158,6 +158,9 @@ class Document:
                 return _missing(path, schema)
             case "enum":
                 return _word(path, at, schema, str(details["input"]))
+            case "literal_error":
+                known = ", ".join(map(str, schema.get("enum", ())))
+                return InputError(path, f"must be one of {known}", shown_value(details["input"]))
             case kind if kind in _TYPE_WORDS:
                 return _type(path, _TYPE_WORDS[kind], details["input"])
             case _:

@@ -1,7 +1,7 @@
 """Lifecycle rules that move objects to colder storage classes with age."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
 
 import pulumi
 from pulumi_gcp import storage
@@ -9,8 +9,24 @@ from pulumi_gcp import storage
 from gke_inference.base.inputs import whole
 from gke_inference.catalogue.files.buckets import MINIMUM_DAYS
 
-LONGEST_DAYS = 36_500
-"""Maximum age in a lifecycle rule of ours."""
+
+def step_rules(
+    steps: Iterable[tuple[str, int]], condition: Mapping[str, Any] | None = None
+) -> "list[storage.BucketLifecycleRuleArgsDict]":
+    """Return the rules that move objects to colder classes.
+
+    Args:
+        steps: Storage classes, each with the age in days from which it applies.
+        condition: Condition of each rule besides the age.
+    """
+    return [
+        {
+            "action": {"storage_class": cold.upper(), "type": "SetStorageClass"},
+            "condition": cast("Any", {"age": days, **(condition or {})}),
+        }
+        for cold, days in steps
+        if cold in MINIMUM_DAYS
+    ]
 
 
 def class_rules(
@@ -26,7 +42,7 @@ def class_rules(
     Raises:
         pulumi.InputPropertyError: An age is out of range, or not above that of a warmer class.
     """
-    rules: list[storage.BucketLifecycleRuleArgsDict] = []
+    steps: list[tuple[str, int]] = []
     last = 0
     for cold in MINIMUM_DAYS:
         field = f"{cold}_after_days"
@@ -35,11 +51,6 @@ def class_rules(
         days = whole(args, field, 0, least=1, most=most_days)
         if days <= last:
             raise pulumi.InputPropertyError(f"{cold}AfterDays", f"must be above {last}, got {days}")
-        action: storage.BucketLifecycleRuleActionArgsDict = {
-            "storage_class": cold.upper(),
-            "type": "SetStorageClass",
-        }
-        only: Any = {"age": days, **(condition or {})}
-        rules.append({"action": action, "condition": only})
+        steps.append((cold, days))
         last = days
-    return rules, last
+    return step_rules(steps, condition), last

@@ -6,16 +6,18 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 from pulumi_gcp import storage
 
-from gke_inference.base.inputs import name_of, one_of, under
+from gke_inference.base.checked import checked
+from gke_inference.base.inputs import name_of, under
 from gke_inference.base.manifests import SKIP_AWAIT
 from gke_inference.catalogue.fuse import (
     DRIVER,
     NO_CACHES,
-    PROFILES,
     SCANNER_ROLES,
     mount_options,
     profile_class,
 )
+
+from .settings import MountProfile
 
 STORAGE_CLASS = "gcs-fuse"
 """Links volume and claim. No storage class with this name needs to exist."""
@@ -34,9 +36,9 @@ class FuseVolumeArgs(TypedDict):
     """Namespace of the claim."""
     folder: NotRequired[str]
     """Folder of the bucket to mount as the root. Default: the whole bucket."""
-    profile: NotRequired[str]
-    """Profile by which GKE tunes the mount: `serving`, `training` or `checkpointing`. It needs GKE
-    1.35.1-gke.1616000 and `project_number`. Default: the platform's own mount options."""
+    profile: NotRequired[MountProfile]
+    """Profile by which GKE tunes the mount. It needs GKE 1.35.1-gke.1616000 and `project_number`.
+    Default: the platform's own mount options."""
     project_number: NotRequired[str]
     """Number of the cluster's project. With a profile, its GKE service agent gets roles on the
     bucket, whose size it must know."""
@@ -60,6 +62,7 @@ class FuseVolume(pulumi.ComponentResource):
         self, name: str, args: FuseVolumeArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:FuseVolume", name, {}, opts)
+        args = checked(FuseVolumeArgs, args)
         claim_name = name_of(args, "claim_name", "namespace")
         namespace = name_of(args, "namespace", "namespace")
         is_read_only = not args.get("writable", False)
@@ -134,6 +137,7 @@ def _tuning(
     folder = args.get("folder")
     if "profile" not in args:
         return STORAGE_CLASS, None, mount_options(folder=folder, is_read_only=is_read_only)
-    profile = one_of(args, "profile", tuple(sorted(PROFILES)))
+    profile = args["profile"]
     options = None if folder is None else [f"only-dir:{folder.strip('/')}"]
-    return profile_class(profile), NO_CACHES if profile == "serving" else None, options
+    attributes = NO_CACHES if profile is MountProfile.SERVING else None
+    return profile_class(profile.value), attributes, options

@@ -5,15 +5,19 @@ from typing import NotRequired, TypedDict
 import pulumi
 from pulumi_gcp import lustre
 
-from gke_inference.base.inputs import name_of, under, user_labels, whole
-from gke_inference.catalogue.files.lustre import DRIVER, FILE_SYSTEM, SIZES
-from gke_inference.storage.shared_volume import SharedVolume, namespaces_of
+from gke_inference.base.checked import checked, keep
+from gke_inference.base.inputs import name_of, under, user_labels
+from gke_inference.catalogue.files.lustre import DRIVER, FILE_SYSTEM
+
+from .rules import check_lustre
+from .settings import LustreGib, LustreTier
+from .shared_volume import SharedVolume, namespaces_of
 
 
 class LustreFolderArgs(TypedDict):
     """Inputs of `LustreFolder`."""
 
-    capacity_gib: int
+    capacity_gib: LustreGib
     """Provisioned capacity in GiB, billed whether used or not. Each tier has its own steps."""
     claim_name: str
     """Name of the claim, for use in a pod's volume."""
@@ -21,8 +25,8 @@ class LustreFolderArgs(TypedDict):
     """Name of the instance and of the persistent volume."""
     location: str
     """Zone of the instance."""
-    mb_per_second_per_tib: int
-    """Performance tier: 125, 250, 500 or 1000 MB/s for each TiB. It cannot change."""
+    mb_per_second_per_tib: LustreTier
+    """Performance tier: MB/s for each TiB of capacity. It cannot change."""
     namespace: str
     """Namespace of the claim."""
     network: pulumi.Input[str]
@@ -56,13 +60,11 @@ class LustreFolder(pulumi.ComponentResource):
         self, name: str, args: LustreFolderArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:LustreFolder", name, {}, opts)
+        args = checked(LustreFolderArgs, args)
         claim_name = name_of(args, "claim_name", "namespace")
         instance_name = name_of(args, "instance_name", "compute")
-        tier = _tier(args)
-        sizes = SIZES[tier]
-        capacity = whole(args, "capacity_gib", 0, least=1, most=sizes.ranges[-1][1])
-        if not sizes.allow(capacity):
-            raise pulumi.InputPropertyError("capacityGib", f"must be {sizes.words}, got {capacity}")
+        tier, capacity = args["mb_per_second_per_tib"], args["capacity_gib"]
+        keep(check_lustre("capacity_gib", tier, capacity))
         namespaces = namespaces_of(args)
         instance = lustre.Instance(
             f"{name}-instance",
@@ -89,15 +91,6 @@ class LustreFolder(pulumi.ComponentResource):
         self.claim_name = volume.claimed(name, instance_name, namespaces, under(self))
         self.instance_name = instance.instance_id
         self.register_outputs({"claimName": self.claim_name, "instanceName": self.instance_name})
-
-
-def _tier(args: LustreFolderArgs) -> int:
-    given = int(args["mb_per_second_per_tib"])
-    if given not in SIZES:
-        known = ", ".join(map(str, SIZES))
-        rule = f"must be one of {known}, got {given}"
-        raise pulumi.InputPropertyError("mbPerSecondPerTib", rule)
-    return given
 
 
 def _address_of(mount_point: str) -> str:

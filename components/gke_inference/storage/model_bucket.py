@@ -5,7 +5,11 @@ from typing import NotRequired, TypedDict
 import pulumi
 from pulumi_gcp import storage
 
-from gke_inference.base.inputs import name_of, under, user_labels, whole
+from gke_inference.base.checked import checked, keep
+from gke_inference.base.inputs import name_of, under, user_labels
+
+from .rules import check_soft_delete
+from .settings import CACHE_DAYS, SOFT_DELETE_DAYS, CacheDays, SoftDeleteDays
 
 _DAY_SECONDS = 86_400
 
@@ -19,8 +23,8 @@ class ModelBucketArgs(TypedDict):
     """Region of the bucket. Reads from a cluster in the same region are free."""
     project: pulumi.Input[str]
     """Project of the bucket."""
-    cache_days: NotRequired[int]
-    """Days that unread data stays in `cache_zones`, 1 to 7. Default: 1."""
+    cache_days: NotRequired[CacheDays]
+    """Days that unread data stays in `cache_zones`. Default: 1."""
     cache_on_write: NotRequired[bool]
     """Whether `cache_zones` take data when it is written, not when it is first read. Default:
     false."""
@@ -36,8 +40,8 @@ class ModelBucketArgs(TypedDict):
     """Cloud KMS key for new objects; the storage service agent must be allowed to use it."""
     labels: NotRequired[dict[str, str]]
     """Additional labels for the bucket, which also appear in billing."""
-    soft_delete_days: NotRequired[int]
-    """Days during which a deleted object can be restored: 0 (off) or 7 to 90. Default: 7."""
+    soft_delete_days: NotRequired[SoftDeleteDays]
+    """Days during which a deleted object can be restored: 0 (off), or at least 7. Default: 7."""
     versioning: NotRequired[bool]
     """Whether to keep overwritten objects for 30 days. Not supported with `folders`. Default:
     false."""
@@ -55,11 +59,13 @@ class ModelBucket(pulumi.ComponentResource):
         self, name: str, args: ModelBucketArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:ModelBucket", name, {}, opts)
+        args = checked(ModelBucketArgs, args)
         bucket_name = name_of(args, "bucket_name", "bucket")
-        days = _soft_delete_days(args)
+        days = args.get("soft_delete_days", SOFT_DELETE_DAYS)
+        keep(check_soft_delete("", days))
         has_folders = _has_folders(args)
         zones = _cache_zones(args)
-        cache_days = whole(args, "cache_days", 1, least=1, most=7)
+        cache_days = args.get("cache_days", CACHE_DAYS)
         bucket = storage.Bucket(
             name,
             encryption={"default_kms_key_name": args["kms_key"]} if "kms_key" in args else None,
@@ -90,13 +96,6 @@ class ModelBucket(pulumi.ComponentResource):
         self.bucket_name = bucket.name
         self.url = pulumi.Output.concat("gs://", bucket.name)
         self.register_outputs({"bucketName": self.bucket_name, "url": self.url})
-
-
-def _soft_delete_days(args: ModelBucketArgs) -> int:
-    days = whole(args, "soft_delete_days", 7, least=0, most=90)
-    if days != 0 and days < 7:
-        raise pulumi.InputPropertyError("softDeleteDays", f"must be 0 or 7 to 90, got {days}")
-    return days
 
 
 def _has_folders(args: ModelBucketArgs) -> bool:

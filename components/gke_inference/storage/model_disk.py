@@ -7,8 +7,11 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 from pulumi_gcp import compute
 
-from gke_inference.base.inputs import name_of, under, user_labels, whole
+from gke_inference.base.checked import checked
+from gke_inference.base.inputs import name_of, under, user_labels
 from gke_inference.base.manifests import SKIP_AWAIT
+
+from .settings import DiskGib, DiskThroughput
 
 DRIVER = "pd.csi.storage.gke.io"
 STORAGE_CLASS = "hyperdisk-ml"
@@ -29,10 +32,10 @@ class ModelDiskArgs(TypedDict):
     """Namespace of the claim."""
     project: str
     """Project of the disk."""
-    size_gib: int
-    """Size in GiB, 4 to 65536."""
-    throughput_mib_per_s: int
-    """Read throughput in MiB/s that all nodes share, 400 to 1200000, billed whether used or not."""
+    size_gib: DiskGib
+    """Size in GiB."""
+    throughput_mib_per_s: DiskThroughput
+    """Read throughput in MiB/s that all nodes share, billed whether used or not."""
     zones: list[str]
     """Zones of the nodes that read it, with one disk each."""
     filled: NotRequired[bool]
@@ -64,10 +67,11 @@ class ModelDisk(pulumi.ComponentResource):
         self, name: str, args: ModelDiskArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:ModelDisk", name, {}, opts)
+        args = checked(ModelDiskArgs, args)
         disk_name = name_of(args, "disk_name", "compute")
         claim_name = name_of(args, "claim_name", "namespace")
         namespace = name_of(args, "namespace", "namespace")
-        size_gib = whole(args, "size_gib", 0, least=4, most=65_536)
+        size_gib = args["size_gib"]
         zones = _zones(args)
         is_filled = _is_filled(args, zones)
         disks = self._build_disks(name, args, disk_name, size_gib, zones, is_filled)
@@ -121,7 +125,6 @@ class ModelDisk(pulumi.ComponentResource):
         if len(zones) > 1:
             # How GKE finds the disks of one volume: same name, this label, handle "multi-zone".
             labels["goog-gke-multi-zone"] = "true"
-        throughput = whole(args, "throughput_mib_per_s", 0, least=400, most=1_200_000)
         return [
             compute.Disk(
                 f"{name}-{zone}",
@@ -131,7 +134,7 @@ class ModelDisk(pulumi.ComponentResource):
                 labels=labels,
                 name=disk_name,
                 project=args["project"],
-                provisioned_throughput=throughput,
+                provisioned_throughput=args["throughput_mib_per_s"],
                 size=size_gib,
                 snapshot=args.get("snapshot"),
                 type="hyperdisk-ml",

@@ -5,9 +5,13 @@ from typing import NotRequired, TypedDict
 import pulumi
 from pulumi_gcp import filestore
 
-from gke_inference.base.inputs import name_of, one_of, under, user_labels, whole
+from gke_inference.base.checked import checked, keep
+from gke_inference.base.inputs import name_of, under, user_labels
 from gke_inference.catalogue.files.filestore import DRIVER, SHARE, TIERS
-from gke_inference.storage.shared_volume import SharedVolume, namespaces_of
+
+from .rules import check_filestore
+from .settings import FilestoreGib, FilestoreTier
+from .shared_volume import SharedVolume, namespaces_of
 
 _MOUNT_OPTIONS = ("lookupcache=positive",)
 """Without it, a node that asked for a file too early can go on without it for up to a minute: NFS
@@ -17,7 +21,7 @@ also caches that a name does not exist (nfs(5), `lookupcache` and `acdirmax`).""
 class SharedFolderArgs(TypedDict):
     """Inputs of `SharedFolder`."""
 
-    capacity_gib: int
+    capacity_gib: FilestoreGib
     """Provisioned capacity in GiB, billed whether used or not. Each tier has its own range."""
     claim_name: str
     """Name of the claim, for use in a pod's volume."""
@@ -31,8 +35,8 @@ class SharedFolderArgs(TypedDict):
     """VPC network of the nodes: a name, or projects/P/global/networks/N."""
     project: str
     """Project of the instance, which must be that of the network."""
-    tier: str
-    """`zonal`, `regional` or `basic-ssd`."""
+    tier: FilestoreTier
+    """Tier of the instance."""
     deletion_protection: NotRequired[bool]
     """Whether Google refuses to delete the instance. Default: false."""
     kms_key: NotRequired[pulumi.Input[str]]
@@ -59,13 +63,11 @@ class SharedFolder(pulumi.ComponentResource):
         self, name: str, args: SharedFolderArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:SharedFolder", name, {}, opts)
+        args = checked(SharedFolderArgs, args)
         claim_name = name_of(args, "claim_name", "namespace")
         instance_name = name_of(args, "instance_name", "compute")
-        tier = TIERS[one_of(args, "tier", tuple(TIERS))]
-        capacity = whole(args, "capacity_gib", 0, least=1, most=102_400)
-        if not tier.sizes.allow(capacity):
-            rule = f"must be {tier.sizes.words}, got {capacity}"
-            raise pulumi.InputPropertyError("capacity_gib", rule)
+        capacity = args["capacity_gib"]
+        keep(check_filestore("capacity_gib", args["tier"], capacity))
         namespaces = namespaces_of(args)
         instance = filestore.Instance(
             f"{name}-instance",
@@ -77,7 +79,7 @@ class SharedFolder(pulumi.ComponentResource):
             name=instance_name,
             networks=[{"modes": ["MODE_IPV4"], "network": args["network"]}],
             project=args["project"],
-            tier=tier.api_name,
+            tier=TIERS[args["tier"].value].api_name,
             opts=under(self),
         )
         volume = SharedVolume(

@@ -1,17 +1,22 @@
 """A job in the cluster that copies a model's weights into buckets, and optionally onto a disk."""
 
-from typing import Any, NotRequired, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 
 import pulumi
 from pulumi_gcp import compute
+from pydantic import Field
 
-from gke_inference.base.inputs import name_of, under, user_labels, whole
+from gke_inference.base.checked import checked
+from gke_inference.base.inputs import name_of, under, user_labels
 from gke_inference.base.manifests import register
 from gke_inference.catalogue.versions import base_image
 from gke_inference.cluster.workload_identity import WorkloadIdentity, WorkloadIdentityArgs
-from gke_inference.storage.loader_pod import DISK, WORK, class_object, files_object, job_object
-from gke_inference.storage.model_disk import ModelDisk, ModelDiskArgs
 
+from .loader_pod import DISK, WORK, class_object, files_object, job_object
+from .model_disk import ModelDisk, ModelDiskArgs
+from .settings import DiskGib, DiskThroughput
+
+_HOURS = 12
 _HOUR_SECONDS = 3600
 
 
@@ -20,13 +25,13 @@ class WeightsDiskArgs(TypedDict):
 
     disk_name: str
     """Name of the volume while it is being filled."""
-    size_gib: int
-    """Size in GiB, 4 to 65536."""
+    size_gib: DiskGib
+    """Size in GiB."""
     snapshot_name: str
     """Name of the snapshot, for `snapshot` of a `ModelDisk`. It is kept when the job is removed."""
     zone: str
     """Zone of the volume and of the job's node."""
-    throughput_mib_per_s: NotRequired[int]
+    throughput_mib_per_s: NotRequired[DiskThroughput]
     """Throughput in MiB/s while it is being filled. Default: 1200."""
 
 
@@ -48,14 +53,14 @@ class WeightsJobArgs(TypedDict):
     """Number of that project."""
     repository: str
     """Model on the Hugging Face Hub: ORGANIZATION/MODEL."""
-    scratch_gib: int
-    """Size of the scratch volume in GiB, larger than the model, 10 to 65536."""
+    scratch_gib: Annotated[int, Field(ge=10, le=65_536)]
+    """Size of the scratch volume in GiB, larger than the model."""
     disk: NotRequired[WeightsDiskArgs]
     """Disk to fill in addition. Default: none."""
     exclude: NotRequired[list[str]]
     """Patterns of files to skip. Default: none."""
-    hours: NotRequired[int]
-    """Maximum run time of the job in hours, 1 to 48. Default: 12."""
+    hours: NotRequired[Annotated[int, Field(ge=1, le=48)]]
+    """Maximum run time of the job in hours. Default: 12."""
     image: NotRequired[str]
     """Container image. Default: the Python image in the versions lock, which needs `program`."""
     labels: NotRequired[dict[str, str]]
@@ -93,10 +98,11 @@ class WeightsJob(pulumi.ComponentResource):
         self, name: str, args: WeightsJobArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:WeightsJob", name, {}, opts)
+        args = checked(WeightsJobArgs, args)
         job_name = name_of(args, "job_name", "namespace")
         namespace = name_of(args, "namespace", "namespace")
-        hours = whole(args, "hours", 12, least=1, most=48)
-        scratch_gib = whole(args, "scratch_gib", 0, least=10, most=65_536)
+        hours = args.get("hours", _HOURS)
+        scratch_gib = args["scratch_gib"]
         buckets, program = _buckets(args), _program(args)
         identity = WorkloadIdentity(
             f"{name}-identity", _identity_args(args, job_name, namespace, buckets), under(self)

@@ -8,16 +8,12 @@ import pytest
 from gke_inference import ArchiveBucket
 from gke_inference.catalogue.files.buckets import Place, place_of
 
-ARGS: dict[str, Any] = {
-    "bucket_name": "acme-answers",
-    "location": "us-central1+us-east1",
-    "project": "acme",
-}
+ARGS: dict[str, Any] = {"bucket_name": "acme-answers", "project": "acme"}
 BUCKET = "gcp:storage/bucket:Bucket"
 
 
 def made(recorder: Any, **changes: Any) -> dict[str, Any]:
-    args: Any = {**ARGS, **changes}
+    args: Any = {**ARGS, "archive": {"location": "us-central1+us-east1", **changes}}
     recorder.run(lambda: ArchiveBucket("answers", args).bucket_name)
     inputs: dict[str, Any] = recorder.one(BUCKET).inputs
     return inputs
@@ -61,23 +57,28 @@ def test_nothing_is_public_and_what_is_deleted_can_be_restored(recorder: Any) ->
     [
         (
             {"coldline_after_days": 60, "nearline_after_days": 60},
-            "coldlineAfterDays",
-            "must be above 60, got 60",
+            "archive.coldlineAfterDays",
+            "must be above 60, the age of the class before it, got 60",
         ),
         (
             {"delete_after_days": 20, "nearline_after_days": 30},
-            "deleteAfterDays",
-            "must be above 30, got 20",
+            "archive.deleteAfterDays",
+            "must be at least 31, got 20: nearline is billed for 30 days",
         ),
         (
             {"location": "us", "turbo": True},
-            "turbo",
-            "must not be set with a multi-region, got true",
+            "archive.turbo",
+            "must be false: us is a multi-region, not a dual-region, got true",
         ),
-        ({"soft_delete_days": 3}, "softDeleteDays", "must be 0 or 7 to 90, got 3"),
+        (
+            {"delete_after_days": 20, "retention_days": 30},
+            "archive.deleteAfterDays",
+            "must be at least retention_days (30), got 20",
+        ),
+        ({"soft_delete_days": 3}, "archive.softDeleteDays", "must be 0 or 7 to 90, got 3"),
         (
             {"location": "us-central1+europe-west1"},
-            "location",
+            "archive.location",
             "must be a region, asia, eu, us, asia1, eur4, eur5, eur7, eur8, nam4, or two regions "
             "of one multi-region as REGION+REGION, got 'us-central1+europe-west1'",
         ),

@@ -92,7 +92,7 @@ def test_each_tier_has_its_capacities(tier: int, capacity: int, allowed: bool) -
             {"capacity_gib": 20_000},
             "capacityGib",
             "must be 18000 to 3060000 in steps of 18000, or 3168000 to 20016000 in steps of "
-            "144000, got 20000",
+            "144000 for 500 MB/s per TiB, got 20000",
         ),
         (
             {"mb_per_second_per_tib": 300.0},

@@ -85,9 +85,10 @@ def test_each_tier_has_its_capacities(tier: str, capacity: int, allowed: bool) -
 def test_a_capacity_that_the_tier_has_not_is_refused(made: Any) -> None:
     with pytest.raises(pulumi.InputPropertyError) as refused:
         made(capacity_gib=1100)
-    assert refused.value.property_path == "capacity_gib"
+    assert refused.value.property_path == "capacityGib"
     assert refused.value.reason == (
-        "must be 1024 to 9984 in steps of 256, or 10240 to 102400 in steps of 2560, got 1100"
+        "must be 1024 to 9984 in steps of 256, or 10240 to 102400 in steps of 2560 for tier zonal, "
+        "got 1100"
     )
 
 

@@ -130,9 +130,7 @@ def objects(args: BatchEngineArgs, plan: ModelPlan, content: Any) -> dict[str, M
         **(
             {}
             if collectors is None
-            else {
-                "network_policy": network_policy(name, namespace, labels, collectors, _METRICS_PORT)
-            }
+            else {"wall": network_policy(name, namespace, labels, collectors, _METRICS_PORT)}
         ),
     }
 

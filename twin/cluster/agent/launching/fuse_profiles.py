@@ -1,7 +1,8 @@
 """Profiles of Cloud Storage FUSE: where GKE tunes a volume of a bucket, and where it cannot."""
 
-from gke_inference.catalogue.fuse import PROFILES, SCANNER_ROLES, profile_class
+from gke_inference.catalogue.fuse import SCANNER_ROLES, profile_class
 from gke_inference.catalogue.versions import gke_minimum, version_key
+from gke_inference.storage.settings import MountProfile
 from twin.cluster.agent.launching.environment import ConfigError
 from twin.host.paths import TwinPaths
 from twin.world.store import list_resources
@@ -9,7 +10,7 @@ from twin.world.store import list_resources
 _CLUSTER = "gcp:container/cluster:Cluster"
 _GRANT = "gcp:storage/bucketIAMMember:BucketIAMMember"
 _AGENT = "@container-engine-robot.iam.gserviceaccount.com"
-_CLASSES = frozenset(map(profile_class, PROFILES))
+_CLASSES = frozenset(profile_class(profile.value) for profile in MountProfile)
 _WIDER = (
     "roles/storage.admin",
     "roles/storage.legacyBucketOwner",
