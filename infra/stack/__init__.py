@@ -2,6 +2,7 @@
 
 from gke_inference.backends.settings import BackendKind
 from gke_inference.clients.settings import Priority, StoreNodes, TeamLimits, TokenIssuer
+from gke_inference.cluster.settings import ClusterMode, Day, Maintenance, ReleaseChannel
 from gke_inference.guardrails.settings import ArmorFilters, Confidence, Enforcement, Failure, Phase
 from gke_inference.settings.fields import (
     BootDisk,
@@ -58,16 +59,7 @@ from infra.stack.monitoring import Monitoring, Receiver, ReceiverKind, Severity
 from infra.stack.personal import PersonalImages
 from infra.stack.pictures import FurtherModel, Pictures, Videos
 from infra.stack.queues import Queue, QueueFlavor, QueueTeam
-from infra.stack.regions import (
-    ClusterMode,
-    ClusterSpread,
-    Day,
-    Maintenance,
-    Ranges,
-    Region,
-    ReleaseChannel,
-    SystemPool,
-)
+from infra.stack.regions import ClusterSpread, Ranges, Region, SystemPool
 from infra.stack.root import Platform
 from infra.stack.storage import (
     Archive,
