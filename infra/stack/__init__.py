@@ -3,6 +3,7 @@
 from gke_inference.backends.settings import BackendKind
 from gke_inference.clients.settings import Priority, StoreNodes, TeamLimits, TokenIssuer
 from gke_inference.cluster.settings import ClusterMode, Day, Maintenance, ReleaseChannel
+from gke_inference.gateway.settings import Exposure
 from gke_inference.guardrails.settings import ArmorFilters, Confidence, Enforcement, Failure, Phase
 from gke_inference.settings.fields import (
     BootDisk,
@@ -40,7 +41,7 @@ from infra.stack.engines import (
     Speculative,
 )
 from infra.stack.existing import Existing, ExistingInRegion, ExistingSubnet
-from infra.stack.gateway import Dns, Exposure, Fleet, Front, Gateway, Publish
+from infra.stack.gateway import Dns, Fleet, Front, Gateway, Publish
 from infra.stack.guardrails import Guardrail, GuardrailKind
 from infra.stack.images import Attestation, Flaw, ImageBuilds, Images
 from infra.stack.layers import Chips, Layer, Serving, Team
