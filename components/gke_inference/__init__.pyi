@@ -120,6 +120,9 @@ from .cluster.accelerator_networks import (
     AcceleratorNetworksArgs as AcceleratorNetworksArgs,
 )
 from .cluster.cluster import InferenceCluster as InferenceCluster
+from .cluster.cluster_settings import (
+    InferenceClusterArgs as InferenceClusterArgs,
+)
 from .cluster.existing_cluster import (
     ExistingCluster as ExistingCluster,
 )
@@ -132,9 +135,6 @@ from .cluster.network import (
 from .cluster.network import (
     NetworkArgs as NetworkArgs,
 )
-from .cluster.network import (
-    RegionRangesArgs as RegionRangesArgs,
-)
 from .cluster.private_services import (
     PrivateServices as PrivateServices,
 )
@@ -142,13 +142,13 @@ from .cluster.private_services import (
     PrivateServicesArgs as PrivateServicesArgs,
 )
 from .cluster.settings import (
-    InferenceClusterArgs as InferenceClusterArgs,
+    Maintenance as Maintenance,
 )
 from .cluster.settings import (
-    MaintenanceArgs as MaintenanceArgs,
+    RegionRanges as RegionRanges,
 )
 from .cluster.settings import (
-    SystemPoolArgs as SystemPoolArgs,
+    SystemPoolSettings as SystemPoolSettings,
 )
 from .cluster.workload_identity import (
     BucketAccessArgs as BucketAccessArgs,

@@ -108,7 +108,7 @@ def backends_args(platform: Platform, region: RegionPlan) -> ModelBackendsArgs:
     is_internal = has_internal_gateways(gateway)
     args = ModelBackendsArgs(
         backends={name: _backend(platform, backend) for name, backend in platform.backends.items()},
-        exposure=(Exposure.INTERNAL if is_internal else Exposure.EXTERNAL).value,
+        exposure=Exposure.INTERNAL if is_internal else Exposure.EXTERNAL,
         force_usage=gated(platform) is not None,
         gateway_name=names.gateway(),
         log_percent=gateway.log_percent,

@@ -129,7 +129,7 @@ def service_args(
         cluster_name=region.cluster_name,
         deadline_seconds=settings.deadline_seconds,
         endpoint=address.apply(lambda found: endpoint(gateway, found)),
-        exposure=(Exposure.INTERNAL if is_internal else Exposure.EXTERNAL).value,
+        exposure=Exposure.INTERNAL if is_internal else Exposure.EXTERNAL,
         gateway_name=Names(platform).gateway(),
         log_percent=gateway.log_percent,
         max_gib_per_team=settings.max_gib_per_team,

@@ -5,8 +5,8 @@ from typing import Final
 import pulumi
 
 from gke_inference.cluster.cluster import InferenceCluster
+from gke_inference.cluster.cluster_settings import InferenceClusterArgs
 from gke_inference.cluster.existing_cluster import ExistingCluster, ExistingClusterArgs
-from gke_inference.cluster.settings import InferenceClusterArgs, SystemPoolArgs
 from gke_inference.operators.cluster_kinds import ClusterKinds, ClusterKindsArgs
 from infra.deploy.network import RegionNetwork
 from infra.plan import RegionPlan
@@ -86,14 +86,14 @@ def cluster_args(
         deletion_protection=platform.protection,
         labels={"env": platform.environment},
         location=region.location,
-        mode=settings.mode.value,
+        mode=settings.mode,
         network=network,
         node_account_id=Names(platform).node_account(region.name),
         min_version=asked(region),
         node_zones=list(settings.zones),
         pods_range=pods_range,
         project=platform.project,
-        release_channel=settings.release_channel.value,
+        release_channel=settings.release_channel,
         services_range=services_range,
         subnetwork=subnetwork,
     )
@@ -108,23 +108,9 @@ def cluster_args(
         args["boot_disk_key"] = settings.data_key
     if platform.holds_upgrades(region.name):
         args["hold_upgrades"] = True
-    window = platform.maintenance_of(region.name)
-    args["maintenance"] = {
-        "days": [day.value for day in window.days],
-        "hours": window.hours,
-        "start_hour": window.start_hour,
-    }
+    args["maintenance"] = platform.maintenance_of(region.name)
     if settings.system_pool is not None:
-        pool = settings.system_pool
-        args["system_pool"] = SystemPoolArgs(
-            machine_type=pool.machine_type,
-            max_nodes=pool.max_nodes,
-            min_nodes=pool.min_nodes,
-        )
-        if pool.boot_disk_type is not None:
-            args["system_pool"]["disk_type"] = pool.boot_disk_type.value
-        if pool.fallback:
-            args["system_pool"]["fallback"] = list(pool.fallback)
+        args["system_pool"] = settings.system_pool
     return args
 
 

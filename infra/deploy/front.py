@@ -200,7 +200,7 @@ def dns_front_args(
     regions = in_front(platform) if is_fleet else answering(platform)
     args = DnsFrontArgs(
         addresses={name: addresses[name] for name in regions if name in addresses},
-        exposure=gateway.exposure.value,
+        exposure=gateway.exposure,
         front_name=Names(platform).front(),
         hostnames=hostnames(platform),
         network=network,

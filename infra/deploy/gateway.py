@@ -33,7 +33,7 @@ def gateway_args(
     args = InferenceGatewayArgs(
         address_name=Names(platform).address(),
         forwarded_hops=forwarded_hops(gateway),
-        exposure=(Exposure.INTERNAL if is_internal else Exposure.EXTERNAL).value,
+        exposure=Exposure.INTERNAL if is_internal else Exposure.EXTERNAL,
         gateway_name=Names(platform).gateway(),
         log_percent=gateway.log_percent,
         models=routed_models(region, servers),

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import pulumi
 
 from gke_inference.cluster.accelerator_networks import AcceleratorNetworks, AcceleratorNetworksArgs
-from gke_inference.cluster.network import Network, NetworkArgs, RegionRangesArgs
+from gke_inference.cluster.network import Network, NetworkArgs, ProxyScope
 from gke_inference.cluster.private_services import PrivateServices, PrivateServicesArgs
 from infra.plan.front import has_fleet_gateway
 from infra.plan.names import Names
 from infra.plan.storage import services_range
-from infra.stack import Platform, Ranges
+from infra.stack import Platform
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def network_args(platform: Platform) -> NetworkArgs | None:
         network_name=Names(platform).network(),
         project=platform.project,
         regions={
-            name: _ranges(region.ranges)
+            name: region.ranges
             for name, region in platform.regions.items()
             if region.ranges is not None
         },
@@ -95,19 +95,7 @@ def network_args(platform: Platform) -> NetworkArgs | None:
     if platform.mtu is not None:
         args["mtu"] = platform.mtu
     if has_fleet_gateway(platform.gateway):
-        args["proxies"] = "global"
-    return args
-
-
-def _ranges(ranges: Ranges) -> RegionRangesArgs:
-    args = RegionRangesArgs(
-        nodes_cidr=ranges.nodes,
-        pods_cidr=ranges.pods,
-        proxy_cidr=ranges.proxies,
-        services_cidr=ranges.services,
-    )
-    if ranges.published is not None:
-        args["published_cidr"] = ranges.published
+        args["proxies"] = ProxyScope.GLOBAL
     return args
 
 

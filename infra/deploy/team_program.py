@@ -100,7 +100,7 @@ def model_routes_args(
     gateway, names = platform.gateway, Names(platform)
     args = ModelRoutesArgs(
         catalogue_path=catalogue_path(platform),
-        exposure=gateway.exposure.value,
+        exposure=gateway.exposure,
         gateway_name=names.gateway(),
         gateway_namespace=names.gateway_namespace(),
         log_percent=gateway.log_percent,

@@ -14,7 +14,7 @@ from gke_inference.clients.rules import (
     check_team_of_people,
 )
 from gke_inference.clients.settings import ANONYMOUS
-from gke_inference.front.people import MEMBER_RULE, is_member
+from gke_inference.front.rules import check_members
 from gke_inference.settings.fields import AUDIENCE
 from infra.plan.clients import limits_in
 from infra.plan.front import with_gateway
@@ -279,12 +279,7 @@ def check_people(platform: Platform, clients: Clients) -> Iterator[InputError]:
     if people.hostname in others:
         rule = f"must differ from {others[people.hostname]}.hostname"
         yield InputError(join(_AT, "hostname"), rule, people.hostname)
-    for at, member in enumerate(people.members):
-        if not is_member(member):
-            yield InputError(join(_AT, "members", at), MEMBER_RULE, member)
-        elif member in people.members[:at]:
-            where = join(_AT, "members", at)
-            yield InputError(where, "must not repeat a member", member, " twice")
+    yield from check_members(join(_AT, "members"), people.members)
     yield from check_team_of_people("clients", people.team, clients.teams)
     for at, issuer in enumerate(clients.issuers):
         if issuer.header == IAP_HEADER:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import InputError
+from gke_inference.gateway.rules import check_exposure, check_hostname
 from infra.plan.front import needs_private_zone
 from infra.stack import Exposure, Front, Gateway, Layer, Platform, Task
 from infra.stack.problems import join
@@ -11,9 +12,7 @@ from infra.stack.problems import join
 def check_gateway(platform: Platform) -> Iterator[InputError]:
     """Yield the problems of a platform's gateway."""
     gateway = platform.gateway
-    if gateway.hostname is not None and gateway.certificate is None:
-        message = "needs 'certificate'"
-        yield InputError("gateway.hostname", message, gateway.hostname, " without one")
+    yield from check_hostname("gateway", gateway.hostname, gateway.certificate)
     if gateway.certificate is not None and gateway.hostname is None:
         message = "needs 'hostname'"
         yield InputError("gateway.certificate", message, gateway.certificate, " without one")
@@ -26,11 +25,16 @@ def check_gateway(platform: Platform) -> Iterator[InputError]:
     yield from _check_zone(gateway)
     if gateway.certificate is not None and gateway.port == 80:
         yield InputError("gateway.port", "must not be 80 with a certificate", 80, "; leave it out")
-    if gateway.exposure is Exposure.INTERNAL and gateway.requests_per_minute is not None:
-        rule = "must not be set when exposure is internal: Cloud Armor guards external gateways"
-        yield InputError("gateway.requests_per_minute", rule, gateway.requests_per_minute)
-    if gateway.global_access:
-        yield from _check_global_access(gateway)
+    yield from check_exposure(
+        "gateway",
+        gateway.exposure,
+        requests_per_minute=gateway.requests_per_minute,
+        global_access=gateway.global_access,
+    )
+    is_wide = gateway.exposure is Exposure.INTERNAL and gateway.front is Front.INTERNAL
+    if is_wide and gateway.global_access:
+        rule = "must not be set with front internal: its gateway has an address in every region"
+        yield InputError("gateway.global_access", rule, True)
     is_open = gateway.exposure is Exposure.EXTERNAL and gateway.certificate is None
     if is_open and gateway.hostname is None and platform.protection:
         message = (
@@ -57,15 +61,6 @@ def _check_zone(gateway: Gateway) -> Iterator[InputError]:
             " dns.zone must be private, as Cloud DNS checks internal load balancers there only"
         )
         yield InputError(where, message)
-
-
-def _check_global_access(gateway: Gateway) -> Iterator[InputError]:
-    if gateway.exposure is not Exposure.INTERNAL:
-        rule = "must not be set when exposure is external: the internet reaches every region"
-        yield InputError("gateway.global_access", rule, True)
-    elif gateway.front is Front.INTERNAL:
-        rule = "must not be set with front internal: its gateway has an address in every region"
-        yield InputError("gateway.global_access", rule, True)
 
 
 def _check_fairness(platform: Platform) -> Iterator[InputError]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from gke_inference.catalogue.input_error import InputError
+from gke_inference.gateway.rules import check_hostnames
 from infra.plan import Plan, ServedModel
 from infra.plan.names import GATEWAY_NAMESPACE, Names, bucket_in
 from infra.stack import (
@@ -103,20 +104,19 @@ def _check_platform(platform: Platform) -> Iterator[InputError]:
         yield _left_out(platform, "existing", "namespace", value=platform.existing.namespace)
     if not platform.teams:
         yield InputError("teams", "is required when layer is platform: Teams on the platform")
-    owners: dict[str, str] = {}
+    hosts = {
+        join("teams", name, "hostname"): team.hostname for name, team in platform.teams.items()
+    }
+    yield from check_hostnames({"gateway.hostname": platform.gateway.hostname}, hosts)
     for name, team in platform.teams.items():
         where = join("teams", name)
         if name.startswith(_SYSTEM) or name in _TAKEN:
             yield InputError(where, "must not be a namespace with another purpose", name)
-        yield from _check_host(platform, where, team, owners)
-        if team.hostname is not None:
-            owners.setdefault(team.hostname, name)
+        yield from _check_host(platform, where, team)
         yield from _check_caches(platform, where, name)
 
 
-def _check_host(
-    platform: Platform, where: str, team: Team, owners: dict[str, str]
-) -> Iterator[InputError]:
+def _check_host(platform: Platform, where: str, team: Team) -> Iterator[InputError]:
     host, gateway, path = team.hostname, platform.gateway, f"{where}.hostname"
     if host is None:
         return
@@ -125,10 +125,6 @@ def _check_host(
     elif gateway.issue_certificate:
         message = "must not be set when gateway.issue_certificate is true: it is for one host"
         yield InputError(path, message, host)
-    if host == gateway.hostname:
-        yield InputError(path, "must differ from gateway.hostname", host)
-    if host in owners:
-        yield InputError(path, "must be a unique hostname", host, f", that of {owners[host]}")
 
 
 def _check_caches(platform: Platform, where: str, team: str) -> Iterator[InputError]:

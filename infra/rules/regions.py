@@ -1,28 +1,24 @@
 """Rules about regions: zones, node pools and address ranges."""
 
-import ipaddress
 from collections.abc import Iterator
 from itertools import combinations
-from typing import Final
 
-from gke_inference.catalogue.boot_disks import boot_disks
-from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.machine_types import general_machine_types, is_general
+from gke_inference.cluster.rules import (
+    NOT_ON_AUTOPILOT,
+    check_maintenance,
+    check_mode,
+    check_networks,
+    check_overlaps,
+    check_range,
+    check_system_pool,
+)
 from infra.estimate.chip_limits import chips
 from infra.plan import Plan
 from infra.stack import ClusterMode, ClusterSpread, Layer, Platform, Region
 from infra.stack.problems import join, suggest
 from infra.stack.regions import SystemPool
-
-_MAINTENANCE_HOURS: Final = 48
-_PREFIXES: Final = {
-    "nodes": (8, 29),
-    "pods": (8, 24),
-    "services": (8, 27),
-    "proxies": (8, 26),
-    "published": (8, 29),
-    "accelerators": (8, 26),
-}
 
 
 def check_regions(platform: Platform) -> Iterator[InputError]:
@@ -31,8 +27,12 @@ def check_regions(platform: Platform) -> Iterator[InputError]:
         yield from _check_zones(name, region)
         yield from _check_mode(name, region)
         yield from _check_keys(name, region)
-        yield from _check_maintenance(name, region)
-        yield from _check_ranges(name, region)
+        if region.maintenance is not None:
+            yield from check_maintenance(join("regions", name, "maintenance"), region.maintenance)
+        for path, (use, cidr) in _ranges(name, region).items():
+            yield from check_range(path, use, cidr)
+        where = join("regions", name, "authorized_networks")
+        yield from check_networks(where, region.authorized_networks)
     yield from _check_overlaps(platform)
     yield from _check_turns(platform)
 
@@ -94,25 +94,13 @@ def _check_mode(name: str, region: Region) -> Iterator[InputError]:
     if is_autopilot and region.cluster is ClusterSpread.ZONAL:
         message = "must be regional when mode is autopilot"
         yield InputError(join(*where, "cluster"), message, "zonal")
-    if is_autopilot and region.auto_provisioning_limits is not None:
-        message = "must not be set when mode is autopilot: GKE creates every node"
-        yield InputError(join(*where, "auto_provisioning_limits"), message)
+    given = {field: getattr(region, field) for field in NOT_ON_AUTOPILOT}
+    yield from check_mode(join(*where), region.mode, given)
     pool = region.system_pool
     if pool is None:
         return
-    if is_autopilot:
-        message = "must not be set when mode is autopilot: GKE manages those nodes"
-        yield InputError(join(*where, "system_pool"), message)
     yield from _check_machines(join(*where, "system_pool"), pool)
-    if pool.machine_type in pool.fallback or len(set(pool.fallback)) != len(pool.fallback):
-        message = (
-            f"must list distinct machine types that differ from machine_type ({pool.machine_type})"
-        )
-        listed = Bare(", ".join(pool.fallback))
-        yield InputError(join(*where, "system_pool", "fallback"), message, listed)
-    if pool.min_nodes > pool.max_nodes:
-        message = f"must be at most max_nodes ({pool.max_nodes})"
-        yield InputError(join(*where, "system_pool", "min_nodes"), message, pool.min_nodes)
+    yield from check_system_pool(join(*where, "system_pool"), pool)
     if pool.max_nodes < len(region.zones):
         message = f"must be at least {len(region.zones)}, as it starts with one node per zone"
         yield InputError(join(*where, "system_pool", "max_nodes"), message, pool.max_nodes)
@@ -126,10 +114,6 @@ def _check_machines(where: str, pool: SystemPool) -> Iterator[InputError]:
             message = "must be a machine type without accelerators that exists"
             note = suggest(name, general_machine_types())
             yield InputError(join(where, field), message, name, note)
-    taken, disk = boot_disks(pool.machine_type), pool.boot_disk_type
-    if disk is not None and disk.value not in taken:
-        message = f"must be a boot disk type of {pool.machine_type} ({', '.join(taken)})"
-        yield InputError(join(where, "boot_disk_type"), message, disk.value)
 
 
 def _check_keys(name: str, region: Region) -> Iterator[InputError]:
@@ -140,62 +124,16 @@ def _check_keys(name: str, region: Region) -> Iterator[InputError]:
             yield InputError(join("regions", name, field), f"must be a key of {name}", key)
 
 
-def _check_maintenance(name: str, region: Region) -> Iterator[InputError]:
-    """GKE needs 48 hours in every 32 days, which contain each weekday at least four times."""
-    window = region.maintenance
-    if window is None:
-        return
-    where = join("regions", name, "maintenance")
-    hours = 4 * window.hours * len(set(window.days))
-    if len(set(window.days)) != len(window.days):
-        days = ", ".join(window.days)
-        yield InputError(join(where, "days"), "must not repeat a day", Bare(days))
-    elif hours < _MAINTENANCE_HOURS:
-        message = f"must leave GKE {_MAINTENANCE_HOURS} hours in 32 days"
-        yield InputError(where, message, hours)
-
-
-def _check_ranges(name: str, region: Region) -> Iterator[InputError]:
-    for where, (use, cidr) in _ranges(name, region).items():
-        try:
-            network = ipaddress.IPv4Network(cidr)
-        except ValueError as error:
-            yield InputError(
-                where,
-                "must be an IPv4 CIDR range without host bits, such as 10.0.0.0/20",
-                Bare(error),
-            )
-            continue
-        widest, narrowest = _PREFIXES[use]
-        if not widest <= network.prefixlen <= narrowest:
-            message = f"must be between /{widest} and /{narrowest}"
-            yield InputError(where, message, cidr)
-    for label, cidr in region.authorized_networks.items():
-        try:
-            ipaddress.IPv4Network(cidr)
-        except ValueError as error:
-            where = join("regions", name, "authorized_networks", label)
-            yield InputError(
-                where,
-                "must be an IPv4 CIDR range without host bits, such as 10.0.0.0/20",
-                Bare(error),
-            )
-
-
 def _check_overlaps(platform: Platform) -> Iterator[InputError]:
     ranges = [
         (where, cidr)
         for name, region in platform.regions.items()
         for where, (_, cidr) in _ranges(name, region).items()
-        if _is_network(cidr)
     ]
     lustre = platform.storage.lustre
-    if lustre is not None and lustre.services_range and _is_network(lustre.services_range):
+    if lustre is not None and lustre.services_range:
         ranges.append((join("storage", "lustre", "services_range"), lustre.services_range))
-    for (first, first_cidr), (second, second_cidr) in combinations(ranges, 2):
-        if ipaddress.IPv4Network(first_cidr).overlaps(ipaddress.IPv4Network(second_cidr)):
-            message = f"must not overlap {first} ({first_cidr})"
-            yield InputError(second, message, second_cidr)
+    yield from check_overlaps(ranges)
 
 
 def _ranges(name: str, region: Region) -> dict[str, tuple[str, str]]:
@@ -208,11 +146,3 @@ def _ranges(name: str, region: Region) -> dict[str, tuple[str, str]]:
         where = join("regions", name, "existing", "subnet", "proxies")
         found[where] = ("proxies", region.existing.subnet.proxies)
     return found
-
-
-def _is_network(cidr: str) -> bool:
-    try:
-        ipaddress.IPv4Network(cidr)
-    except ValueError:
-        return False
-    return True

@@ -3,6 +3,8 @@
 from gke_inference.backends.settings import BackendKind
 from gke_inference.catalogue.accelerators import Provisioning
 from gke_inference.clients.settings import Priority, StoreNodes, TeamLimits, TokenIssuer
+from gke_inference.cluster.settings import ClusterMode, Day, Maintenance, ReleaseChannel
+from gke_inference.gateway.settings import Exposure
 from gke_inference.guardrails.settings import ArmorFilters, Confidence, Enforcement, Failure, Phase
 from gke_inference.settings.fields import (
     BootDisk,
@@ -40,7 +42,7 @@ from infra.stack.engines import (
     SpeculativeMethod,
 )
 from infra.stack.existing import Existing, ExistingInRegion, ExistingSubnet
-from infra.stack.gateway import Dns, Exposure, Fleet, Front, Gateway, Publish
+from infra.stack.gateway import Dns, Fleet, Front, Gateway, Publish
 from infra.stack.guardrails import Guardrail, GuardrailKind
 from infra.stack.images import Attestation, ImageBuilds, Images, VulnerabilitySeverity
 from infra.stack.layers import Chips, Layer, Serving, Team
@@ -59,16 +61,7 @@ from infra.stack.monitoring import Monitoring, Receiver, ReceiverKind, Severity
 from infra.stack.personal import PersonalImages
 from infra.stack.pictures import FurtherModel, ImageGeneration, Videos
 from infra.stack.queues import Queue, QueueFlavor, QueueTeam
-from infra.stack.regions import (
-    ClusterMode,
-    ClusterSpread,
-    Day,
-    Maintenance,
-    Ranges,
-    Region,
-    ReleaseChannel,
-    SystemPool,
-)
+from infra.stack.regions import ClusterSpread, Ranges, Region, SystemPool
 from infra.stack.root import Platform
 from infra.stack.storage import (
     Archive,

@@ -4,11 +4,23 @@ from enum import StrEnum
 
 from pydantic import Field, PositiveInt
 
-from gke_inference.gateway.checks import LONGEST_WAIT_SECONDS
+from gke_inference.gateway.settings import (
+    TTL_SECONDS,
+    UTILIZATION_PERCENT,
+    Exposure,
+    LogPercent,
+    PickerReplicas,
+    RequestsPerMinute,
+    RouterReplicas,
+    TtlSeconds,
+    UtilizationPercent,
+    WaitSeconds,
+)
 from gke_inference.settings import Settings
 from gke_inference.settings.fields import (
     Hostname,
     Name,
+    Port,
     ProjectId,
     RegionName,
 )
@@ -28,7 +40,7 @@ class Fleet(Settings):
     config_region: RegionName | None = None
     """Region whose cluster holds the Gateway and its routes. By default, the first region with
     models, by name. While it is down, the gateway serves with its last configuration."""
-    target_utilization_percent: int = Field(default=60, ge=1, le=100)
+    target_utilization_percent: UtilizationPercent = UTILIZATION_PERCENT
     """Average KV cache use of a region's replicas, in percent, above which new requests overflow
     to the next region."""
 
@@ -38,13 +50,6 @@ class Publish(Settings):
 
     consumers: dict[ProjectId, PositiveInt] = Field(min_length=1)
     """Maximum number of endpoints that each project may connect to the gateway of a region."""
-
-
-class Exposure(StrEnum):
-    """Networks that can reach the endpoint."""
-
-    EXTERNAL = "external"
-    INTERNAL = "internal"
 
 
 class Dns(Settings):
@@ -62,7 +67,7 @@ class Dns(Settings):
     `zone` is private. By default, `zone`."""
     certificate_project: ProjectId | None = None
     """Project of `certificate_zone`. By default, `project`."""
-    ttl_seconds: int = Field(default=300, ge=5, le=86_400)
+    ttl_seconds: TtlSeconds = TTL_SECONDS
     """TTL of the records."""
 
 
@@ -74,7 +79,7 @@ class Fairness(Settings):
     always go first.
     """
 
-    max_wait_seconds: int = Field(default=8, ge=1, le=LONGEST_WAIT_SECONDS)
+    max_wait_seconds: WaitSeconds = 8
     """Seconds after which a waiting request is rejected with 429. The load balancer's own limit is
     assumed to be 10 seconds."""
 
@@ -90,7 +95,7 @@ class Gateway(Settings):
     """Name of a Certificate Manager certificate: regional, also a global one with `front: global`,
     and global of the scope ALL_REGIONS with `front: internal`. Without one, the gateway serves
     HTTP."""
-    log_percent: float = Field(default=10, ge=0, le=100)
+    log_percent: LogPercent = 10
     """Percentage of requests in the load balancers' access logs, which are billed by volume."""
     fairness: Fairness | None = None
     """Whether teams take turns at a full model. Requires `clients`. By default, requests wait in
@@ -98,15 +103,15 @@ class Gateway(Settings):
     global_access: bool = False
     """Internal only: whether clients in other regions of the network reach the gateway. By default,
     only clients in its region do. With a `front`, that determines it."""
-    requests_per_minute: int | None = Field(default=None, ge=1, le=1_000_000)
+    requests_per_minute: RequestsPerMinute | None = None
     """External only: requests per minute that one IP address may send to one model, 600 by default.
     Cloud Armor rejects more with 429. Clients behind one NAT share an IP address."""
-    picker_replicas: int | None = Field(default=None, ge=1, le=5)
+    picker_replicas: PickerReplicas | None = None
     """Endpoint pickers per model: one is active, the others are on standby. By default, 2 where
     protection is on and 1 elsewhere. While no picker is available, requests go to any replica. They
     have no disruption budget: only the active one is ready, so a budget would block draining its
     node."""
-    router_replicas: int | None = Field(default=None, ge=1, le=20)
+    router_replicas: RouterReplicas | None = None
     """Replicas of the router, which reads the model name from each request, and of the model
     catalog. By default, 3 where protection is on and 2 elsewhere."""
     issue_certificate: bool = False
@@ -115,7 +120,7 @@ class Gateway(Settings):
     dns: Dns | None = None
     """DNS zone in which to create the records of the hostname. By default, you create them
     yourself."""
-    port: int | None = Field(default=None, ge=1, le=65_535)
+    port: Port | None = None
     """Port it listens on. By default, 443 with a certificate and 80 without."""
     front: Front | None = None
     """One endpoint for all regions: `dns` resolves to the nearest healthy region, `global` is a

@@ -4,9 +4,16 @@ from enum import StrEnum
 
 from pydantic import Field, PositiveInt
 
+from gke_inference.cluster.settings import (
+    ClusterMode,
+    Maintenance,
+    RegionRanges,
+    ReleaseChannel,
+    SystemNodes,
+    SystemPoolSettings,
+)
 from gke_inference.settings import Settings
 from gke_inference.settings.fields import (
-    BootDisk,
     Cidr,
     GkeVersion,
     KeyName,
@@ -17,13 +24,6 @@ from gke_inference.settings.fields import (
 from infra.stack.existing import ExistingInRegion
 
 
-class ClusterMode(StrEnum):
-    """Who manages the nodes of a cluster."""
-
-    STANDARD = "standard"
-    AUTOPILOT = "autopilot"
-
-
 class ClusterSpread(StrEnum):
     """Whether the control plane is in one zone or in all zones of a region."""
 
@@ -31,26 +31,9 @@ class ClusterSpread(StrEnum):
     ZONAL = "zonal"
 
 
-class ReleaseChannel(StrEnum):
-    """Release channel for GKE versions."""
-
-    RAPID = "rapid"
-    REGULAR = "regular"
-    STABLE = "stable"
-    EXTENDED = "extended"
-
-
-class Ranges(Settings):
+class Ranges(RegionRanges):
     """IP address ranges of one region. No two ranges of a stack may overlap."""
 
-    nodes: Cidr
-    """Range of the nodes."""
-    pods: Cidr
-    """Range of the pods."""
-    services: Cidr
-    """Range of the services."""
-    proxies: Cidr
-    """Range of the load balancer's proxy-only subnet, /26 or larger."""
     published: Cidr | None = None
     """Range of the Private Service Connect NAT subnet, /29 or larger. Required where
     `gateway.front` is `global` or `gateway.publish` is set; otherwise, omit it."""
@@ -60,69 +43,13 @@ class Ranges(Settings):
     otherwise, omit it."""
 
 
-class Day(StrEnum):
-    """A day of the week, in the spelling of GKE's recurrence rules."""
-
-    MONDAY = "MO"
-    TUESDAY = "TU"
-    WEDNESDAY = "WE"
-    THURSDAY = "TH"
-    FRIDAY = "FR"
-    SATURDAY = "SA"
-    SUNDAY = "SU"
-
-
-class Maintenance(Settings):
-    """When GKE may upgrade a cluster. GKE needs at least 48 hours in every 32 days."""
-
-    days: tuple[Day, ...] = Field(min_length=1)
-    """Days on which a window starts."""
-    start_hour: int = Field(ge=0, le=23)
-    """Hour of the day at which a window starts, in UTC."""
-    hours: int = Field(ge=4, le=24)
-    """Length of a window, in hours."""
-
-    @property
-    def hours_of_week(self) -> frozenset[int]:
-        """Hours of the week, counted from Monday 00:00 UTC, in which GKE may upgrade."""
-        days = list(Day)
-        return frozenset(
-            (days.index(day) * 24 + self.start_hour + hour) % (7 * 24)
-            for day in self.days
-            for hour in range(self.hours)
-        )
-
-
-_USUAL_DAYS = ((Day.SATURDAY, Day.SUNDAY), (Day.MONDAY, Day.TUESDAY), (Day.WEDNESDAY, Day.THURSDAY))
-_USUAL_START, _USUAL_HOURS = 2, 8
-
-
-def usual_maintenance(at: int) -> Maintenance:
-    """Return the default window of a region, by its position in the stack.
-
-    Windows follow one another, so that a bad upgrade shows up in one region first: the first three
-    regions share the weekend, and further regions get other days.
-    """
-    days = _USUAL_DAYS[at // 3 % len(_USUAL_DAYS)]
-    start = (_USUAL_START + _USUAL_HOURS * (at % 3)) % 24
-    return Maintenance(days=days, start_hour=start, hours=_USUAL_HOURS)
-
-
-class SystemPool(Settings):
+class SystemPool(SystemPoolSettings):
     """The node pool for all workloads that need no accelerator."""
 
     machine_type: MachineType
     """Machine type of the nodes."""
-    fallback: tuple[MachineType, ...] = Field(default=(), max_length=4)
-    """Machine types of other families, each with its own node pool, which stays empty while the
-    first type is available."""
-    min_nodes: int = Field(default=1, ge=1, le=100)
-    """Minimum number of nodes, across all zones."""
-    max_nodes: int = Field(default=3, ge=1, le=1000)
+    max_nodes: SystemNodes = 3
     """Maximum number of nodes, across all zones."""
-    boot_disk_type: BootDisk | None = None
-    """Boot disk type. By default, hyperdisk-balanced for machines that boot only from it, such as
-    C4 and N4, and pd-balanced for others."""
 
 
 class ChipLimits(Settings):

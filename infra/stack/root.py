@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pydantic import Field
 
 from gke_inference.catalogue.node_networks import NodeNetwork
+from gke_inference.cluster.settings import Maintenance, Mtu, usual_maintenance
 from gke_inference.settings import Settings
 from gke_inference.settings.fields import (
     ModelName,
@@ -29,7 +30,7 @@ from infra.stack.models import Form, Model
 from infra.stack.monitoring import Monitoring
 from infra.stack.personal import PersonalImages
 from infra.stack.queues import Queue
-from infra.stack.regions import Maintenance, Region, usual_maintenance
+from infra.stack.regions import Region
 from infra.stack.storage import Storage
 from infra.stack.streams import Stream
 
@@ -84,7 +85,7 @@ class Platform(Settings):
     `platform`, `team`, `models`, `delivery`, `monitoring` and `allow_replace`."""
     monitoring: Monitoring = Monitoring()
     """Metrics, dashboards and alerts."""
-    mtu: int | None = Field(default=None, ge=1300, le=8896)
+    mtu: Mtu | None = None
     """MTU of the network in bytes, 1460 by default. 8896 suits multi-host replicas. You cannot
     change it while VMs are running."""
     network_policies: bool = True

@@ -20,6 +20,7 @@ from gke_inference.base.manifests import (
 from gke_inference.catalogue.problems import join
 from gke_inference.catalogue.versions import api
 from gke_inference.gateway import routes as gateway_routes
+from gke_inference.gateway.settings import LOG_PERCENT, Exposure, LogPercent
 
 from .program import document, ports_of
 from .relay import COMPONENT, FILE, PORT, RelayCallersArgs, relay_pod, walls
@@ -32,8 +33,8 @@ class ModelBackendsArgs(TypedDict):
 
     backends: Annotated[dict[str, BackendSettings], Field(min_length=1)]
     """Backends, by the name that clients send in `model`."""
-    exposure: str
-    """`external` or `internal`, like the Gateway."""
+    exposure: Exposure
+    """Exposure of the Gateway."""
     gateway_name: str
     """Kubernetes name of the Gateway."""
     namespace: str
@@ -49,7 +50,7 @@ class ModelBackendsArgs(TypedDict):
     false."""
     hostname: NotRequired[str]
     """Hostname that clients use. Default: every hostname of the Gateway."""
-    log_percent: NotRequired[Annotated[float, Field(ge=0, le=100)]]
+    log_percent: NotRequired[LogPercent]
     """Percentage of requests in the load balancer's access log. Default: 100."""
     replicas: NotRequired[RelayReplicas]
     """Replicas of the relay. Default: 2."""
@@ -105,8 +106,8 @@ def _objects(relay: str, args: ModelBackendsArgs) -> dict[str, Manifest]:
         health_path="/health",
         port=PORT,
         timeout_seconds=longest,
-        log_percent=args.get("log_percent", 100.0),
-        security_policy=args["gateway_name"] if args["exposure"] == "external" else None,
+        log_percent=args.get("log_percent", LOG_PERCENT),
+        security_policy=args["gateway_name"] if args["exposure"] is Exposure.EXTERNAL else None,
     )
     routes = _routes(relay, args)
     return made | dict(zip(("health", "edge"), policies, strict=True)) | routes

@@ -20,6 +20,7 @@ from gke_inference.catalogue.engine_metrics import cloud_monitoring_name
 from gke_inference.catalogue.versions import api
 from gke_inference.gateway import routes as gateway_routes
 from gke_inference.gateway.router import BATCH_PATHS
+from gke_inference.gateway.settings import LOG_PERCENT, Exposure
 from gke_inference.settings.requests import DEADLINE_SECONDS
 
 from .pods import FILE, SERVICE, WORKER, network_policy, service_pod, worker_pod
@@ -125,8 +126,8 @@ def _objects(args: BatchServiceArgs, content: Any, restarts: Any) -> dict[str, M
         health_path="/health",
         port=PORT,
         timeout_seconds=_CALL_SECONDS,
-        log_percent=args.get("log_percent", 100.0),
-        security_policy=args["gateway_name"] if args["exposure"] == "external" else None,
+        log_percent=args.get("log_percent", LOG_PERCENT),
+        security_policy=args["gateway_name"] if args["exposure"] is Exposure.EXTERNAL else None,
     )
     found |= dict(zip(("health", "edge"), policies, strict=True))
     return {**found, "route": _route(args)}

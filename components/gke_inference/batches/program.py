@@ -11,6 +11,7 @@ from gke_inference.base.checked import checked, keep
 from gke_inference.base.inputs import name_of
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import join
+from gke_inference.gateway.settings import Exposure, LogPercent
 from gke_inference.settings.requests import (
     DEADLINE_SECONDS,
     WORKER_REQUESTS,
@@ -65,8 +66,8 @@ class BatchServiceArgs(TypedDict):
     """Cluster of the service, which exports the backlog."""
     endpoint: pulumi.Input[str]
     """URL of the gateway in front of the models."""
-    exposure: str
-    """`external` or `internal`, like the Gateway."""
+    exposure: Exposure
+    """Exposure of the Gateway."""
     gateway_name: str
     """Kubernetes name of the Gateway (`InferenceGateway` with `hasBatches`)."""
     models: Annotated[dict[str, BatchModelArgs], Field(min_length=1)]
@@ -90,7 +91,7 @@ class BatchServiceArgs(TypedDict):
     key_secret: NotRequired[str]
     """Kubernetes Secret with the key of a client team in `key`, if the gateway requires one. With
     `teams`, that team must have `acts_for_teams`."""
-    log_percent: NotRequired[Annotated[float, Field(ge=0, le=100)]]
+    log_percent: NotRequired[LogPercent]
     """Percentage of requests in the load balancer's access log. Default: 100."""
     max_gib_per_team: NotRequired[TeamGib]
     """Maximum size of a team's files and answers, in GiB. Default: 100."""

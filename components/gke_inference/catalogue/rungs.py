@@ -299,7 +299,7 @@ def _checked_boot_disk(values: RungSettings, machine_type: str, where: str) -> s
     given = values.boot_disk_type
     taken = boot_disks(machine_type)
     if given is not None and given not in taken:
-        rule = f"must be one of the boot disk types of {machine_type}: {', '.join(taken)}"
+        rule = f"must be a boot disk type of {machine_type} ({', '.join(taken)})"
         _refuse(where, "boot_disk_type", rule, given)
     return None if given is None else given.value
 

@@ -3,7 +3,7 @@
 import pulumi
 from pulumi_gcp import container
 
-from .settings import ClusterSettings
+from .cluster_settings import ClusterSettings
 
 KUBELET: "container.ClusterNodePoolAutoConfigNodeKubeletConfigArgsDict" = {
     "insecure_kubelet_readonly_port_enabled": "FALSE"
@@ -154,9 +154,9 @@ def maintenance_policy(
     window = settings.maintenance
     policy: container.ClusterMaintenancePolicyArgsDict = {
         "recurring_maintenance_window": {
-            "recurrence": f"FREQ=WEEKLY;BYDAY={','.join(window['days'])}",
-            "window_duration": f"{window['hours'] * 3600}s",
-            "window_start_time": {"hours": window["start_hour"], "minutes": 0, "seconds": 0},
+            "recurrence": f"FREQ=WEEKLY;BYDAY={','.join(window.days)}",
+            "window_duration": f"{window.hours * 3600}s",
+            "window_start_time": {"hours": window.start_hour, "minutes": 0, "seconds": 0},
         }
     }
     if settings.hold_upgrades:

@@ -3,6 +3,7 @@
 import pulumi
 from pulumi_gcp import container
 
+from gke_inference.base.checked import checked
 from gke_inference.base.inputs import under
 from gke_inference.base.kubeconfig import kubeconfig
 from gke_inference.catalogue.tracing import MANAGED_SCOPE
@@ -20,8 +21,8 @@ from .blocks import (
     maintenance_policy,
     secret_encryption,
 )
+from .cluster_settings import ClusterSettings, InferenceClusterArgs, cluster_settings
 from .node_account import node_account
-from .settings import ClusterSettings, InferenceClusterArgs, cluster_settings
 from .system_pools import system_pools
 
 REPORTED_BY_GKE = ["initialNodeCount", "nodeConfig", "nodePools"]
@@ -57,6 +58,7 @@ class InferenceCluster(pulumi.ComponentResource):
         self, name: str, args: InferenceClusterArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:InferenceCluster", name, {}, opts)
+        args = checked(InferenceClusterArgs, args)
         settings = cluster_settings(args)
         account, grants = node_account(
             name, settings.node_account_id, settings.cluster_name, args["project"], under(self)
@@ -146,7 +148,7 @@ class InferenceCluster(pulumi.ComponentResource):
                 "enable_insecure_binding_system_authenticated": False,
                 "enable_insecure_binding_system_unauthenticated": False,
             },
-            release_channel={"channel": settings.release_channel},
+            release_channel={"channel": settings.release_channel.value.upper()},
             remove_default_node_pool=True if standard else None,
             resource_labels=settings.labels,
             secret_manager_config={"enabled": True},

@@ -1,39 +1,42 @@
 """One VPC for all regions of a platform, with the subnets and NAT that GKE and gateways need."""
 
-import ipaddress
 import re
-from typing import NotRequired, TypedDict
+from collections.abc import Iterator, Mapping
+from typing import Annotated, NotRequired, TypedDict
 
 import pulumi
 from pulumi_gcp import compute
+from pydantic import Field
 
-from gke_inference.base.inputs import name_of, one_of, under
+from gke_inference.base.checked import checked, keep
+from gke_inference.base.inputs import name_of, under
+from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.load_balancing import BACKEND_PORTS, HEALTH_CHECK_RANGES
 from gke_inference.catalogue.names import check_name
+from gke_inference.catalogue.problems import join
 from gke_inference.catalogue.quotas import NAT_PORTS_PER_NODE
+from gke_inference.settings import Word
+
+from .rules import check_overlaps, check_range
+from .settings import Mtu, RegionRanges
 
 PODS_RANGE = "pods"
 SERVICES_RANGE = "services"
 
 _PORTS = re.compile(r"\d{1,5}(-\d{1,5})?")
-_LARGEST_PREFIX = {"nodes_cidr": 29, "pods_cidr": 24, "services_cidr": 27, "proxy_cidr": 26}
-_LARGEST_PUBLISHED = 29
-_PROXIES = {"regional": "REGIONAL_MANAGED_PROXY", "global": "GLOBAL_MANAGED_PROXY"}
 
 
-class RegionRangesArgs(TypedDict):
-    """IP address ranges of one region. Ranges of a network must not overlap."""
+class ProxyScope(Word):
+    """Gateways whose managed proxies have a subnet."""
 
-    nodes_cidr: str
-    """Range for nodes and internal addresses, /29 or larger."""
-    pods_cidr: str
-    """Range for pods, /24 or larger. Each node takes a /24 unless it allows fewer pods."""
-    proxy_cidr: str
-    """Range for the managed proxies of regional gateways, /26 or larger. Google recommends /23."""
-    services_cidr: str
-    """Range for cluster-internal Services, /27 or larger."""
-    published_cidr: NotRequired[str]
-    """NAT range for Private Service Connect, /29 or larger. Default: no such subnet."""
+    REGIONAL = "regional"
+    GLOBAL = "global"
+
+
+_PURPOSES = {
+    ProxyScope.REGIONAL: "REGIONAL_MANAGED_PROXY",
+    ProxyScope.GLOBAL: "GLOBAL_MANAGED_PROXY",
+}
 
 
 class NetworkArgs(TypedDict):
@@ -41,10 +44,10 @@ class NetworkArgs(TypedDict):
 
     network_name: str
     """Name of the VPC and prefix of subnet, router and rule names."""
-    regions: dict[str, RegionRangesArgs]
+    regions: Annotated[dict[str, RegionRanges], Field(min_length=1)]
     """Address ranges by region."""
-    mtu: NotRequired[int]
-    """MTU in bytes, 1300 to 8896. 8896 suits multi-host slices. It cannot change in place while VMs
+    mtu: NotRequired[Mtu]
+    """MTU in bytes. 8896 suits multi-host slices. It cannot change in place while VMs
     are running. Default: 1460."""
     nat: NotRequired[bool]
     """Whether private nodes can reach the internet. Without it, all images must come from Artifact
@@ -54,9 +57,9 @@ class NetworkArgs(TypedDict):
     of engines, catalog, pickers, router and client gate."""
     project: NotRequired[pulumi.Input[str]]
     """Project of the network. Default: the provider's."""
-    proxies: NotRequired[str]
-    """Gateways whose managed proxies use `proxy_cidr`: `regional` (default), or `global` for those
-    over several regions, such as `FleetGateway`. A region cannot have both."""
+    proxies: NotRequired[ProxyScope]
+    """Gateways whose managed proxies use the range `proxies`: `global` for those over several
+    regions, such as `FleetGateway`. A region cannot have both. Default: `regional`."""
 
 
 class Network(pulumi.ComponentResource):
@@ -84,16 +87,17 @@ class Network(pulumi.ComponentResource):
         self, name: str, args: NetworkArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:Network", name, {}, opts)
+        args = checked(NetworkArgs, args)
         network_name = name_of(args, "network_name", "compute")
         regions = args["regions"]
-        _check_ranges(regions)
+        keep(_problems(regions))
         for region in regions:
-            has_published = regions[region].get("published_cidr") is not None
+            has_published = regions[region].published is not None
             _check_length(f"{network_name}-{region}-{'published' if has_published else 'nodes'}")
         network = compute.Network(
             name,
             auto_create_subnetworks=False,
-            mtu=_mtu(args),
+            mtu=args.get("mtu"),
             name=network_name,
             project=args.get("project"),
             routing_mode="REGIONAL",
@@ -111,7 +115,7 @@ class Network(pulumi.ComponentResource):
         published = {
             region: self._build_published(name, network, network_name, region, args)
             for region in sorted(regions)
-            if regions[region].get("published_cidr") is not None
+            if regions[region].published is not None
         }
         self.published_subnetworks = pulumi.Output.all(
             **{region: subnetwork.self_link for region, subnetwork in published.items()}
@@ -142,25 +146,25 @@ class Network(pulumi.ComponentResource):
         project = args.get("project")
         subnetwork = compute.Subnetwork(
             f"{name}-{region}-nodes",
-            ip_cidr_range=ranges["nodes_cidr"],
+            ip_cidr_range=ranges.nodes,
             name=f"{network_name}-{region}-nodes",
             network=network.id,
             private_ip_google_access=True,
             project=project,
             region=region,
             secondary_ip_ranges=[
-                {"range_name": PODS_RANGE, "ip_cidr_range": ranges["pods_cidr"]},
-                {"range_name": SERVICES_RANGE, "ip_cidr_range": ranges["services_cidr"]},
+                {"range_name": PODS_RANGE, "ip_cidr_range": ranges.pods},
+                {"range_name": SERVICES_RANGE, "ip_cidr_range": ranges.services},
             ],
             opts=under(self),
         )
         compute.Subnetwork(
             f"{name}-{region}-proxy",
-            ip_cidr_range=ranges["proxy_cidr"],
+            ip_cidr_range=ranges.proxies,
             name=f"{network_name}-{region}-proxy",
             network=network.id,
             project=project,
-            purpose=_PROXIES[one_of(args, "proxies", tuple(_PROXIES), "regional")],
+            purpose=_PURPOSES[args.get("proxies", ProxyScope.REGIONAL)],
             region=region,
             role="ACTIVE",
             opts=under(self),
@@ -179,7 +183,7 @@ class Network(pulumi.ComponentResource):
     ) -> compute.Subnetwork:
         return compute.Subnetwork(
             f"{name}-{region}-published",
-            ip_cidr_range=args["regions"][region].get("published_cidr", ""),
+            ip_cidr_range=args["regions"][region].published or "",
             name=f"{network_name}-{region}-published",
             network=network.id,
             project=args.get("project"),
@@ -225,7 +229,7 @@ class Network(pulumi.ComponentResource):
     def _build_firewall(
         self, name: str, network: compute.Network, network_name: str, args: NetworkArgs
     ) -> None:
-        proxies = sorted(ranges["proxy_cidr"] for ranges in args["regions"].values())
+        proxies = sorted(ranges.proxies for ranges in args["regions"].values())
         compute.Firewall(
             f"{name}-load-balancing",
             allows=[{"ports": _ports(args), "protocol": "tcp"}],
@@ -241,22 +245,13 @@ class Network(pulumi.ComponentResource):
 
 
 def _ports(args: NetworkArgs) -> list[str]:
-    ports = list(args.get("ports") or BACKEND_PORTS)
+    ports = args.get("ports") or list(BACKEND_PORTS)
     for port in ports:
         if not _PORTS.fullmatch(port):
             raise pulumi.InputPropertyError(
                 "ports", f"must be ports such as 8000 or 9002-9005, got {port!r}"
             )
     return ports
-
-
-def _mtu(args: NetworkArgs) -> int | None:
-    given = args.get("mtu")
-    if given is None:
-        return None
-    if given != int(given) or not 1300 <= given <= 8896:
-        raise pulumi.InputPropertyError("mtu", f"must be 1300 to 8896 bytes, got {given!r}")
-    return int(given)
 
 
 def _check_length(longest: str) -> None:
@@ -266,32 +261,13 @@ def _check_length(longest: str) -> None:
         raise pulumi.InputPropertyError("networkName", str(error)) from error
 
 
-def _check_ranges(regions: dict[str, RegionRangesArgs]) -> None:
-    if not regions:
-        raise pulumi.InputPropertyError("regions", "must name at least one region, got none")
-    seen: list[tuple[str, ipaddress.IPv4Network]] = []
-    for region, ranges in sorted(regions.items()):
-        has_published = ranges.get("published_cidr") is not None
-        more = {"published_cidr": _LARGEST_PUBLISHED} if has_published else {}
-        for field, largest in {**_LARGEST_PREFIX, **more}.items():
-            path = f"regions.{region}.{field.replace('_cidr', 'Cidr')}"
-            network = _parsed(path, str(ranges.get(field, "")))
-            if network.prefixlen > largest:
-                raise pulumi.InputPropertyError(
-                    path, f"must be /{largest} or larger, got {network}"
-                )
-            for other_path, other in seen:
-                if network.overlaps(other):
-                    raise pulumi.InputPropertyError(
-                        path, f"must not overlap {other_path} ({other}), got {network}"
-                    )
-            seen.append((path, network))
-
-
-def _parsed(path: str, text: str) -> ipaddress.IPv4Network:
-    try:
-        return ipaddress.IPv4Network(text)
-    except ValueError as error:
-        raise pulumi.InputPropertyError(
-            path, f"must be an IPv4 range such as 10.0.0.0/20, got {text!r}"
-        ) from error
+def _problems(regions: Mapping[str, RegionRanges]) -> Iterator[InputError]:
+    ranges = [
+        (join("regions", region, use), use, getattr(of, use))
+        for region, of in sorted(regions.items())
+        for use in RegionRanges.model_fields
+        if getattr(of, use) is not None
+    ]
+    for where, use, cidr in ranges:
+        yield from check_range(where, use, cidr)
+    yield from check_overlaps([(where, cidr) for where, _, cidr in ranges])

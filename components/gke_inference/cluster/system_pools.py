@@ -8,7 +8,7 @@ from gke_inference.catalogue.quotas import boot_disk
 from gke_inference.catalogue.system_pool import SURGE_NODES
 
 from .blocks import NODE_SCOPES, SHIELDED
-from .settings import ClusterSettings
+from .cluster_settings import ClusterSettings
 
 
 def system_pools(
@@ -25,15 +25,16 @@ def system_pools(
     A different machine type updates the first pool in place, one new node before each removed one.
     The autoscaler uses a fallback while the first pool's machine type is out of stock.
     """
-    first = settings.system_machine_type
-    for machine_type in (first, *settings.system_fallback):
+    pool = settings.system_pool
+    first = pool.machine_type
+    for machine_type in (first, *pool.fallback):
         is_first = machine_type == first
-        least = settings.system_min_nodes if is_first else 0
+        least = pool.min_nodes if is_first else 0
         container.NodePool(
             f"{name}-system" if is_first else f"{name}-system-{machine_type}",
             autoscaling={
                 "location_policy": "BALANCED",
-                "total_max_node_count": settings.system_max_nodes,
+                "total_max_node_count": pool.max_nodes,
                 "total_min_node_count": least,
             },
             cluster=cluster.name,

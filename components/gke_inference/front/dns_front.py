@@ -1,12 +1,16 @@
 """One hostname for all regions' gateways: Cloud DNS answers with the nearest healthy one."""
 
-from typing import NotRequired, TypedDict
+from typing import Annotated, NotRequired, TypedDict
 
 import pulumi
 from pulumi_gcp import compute, dns
+from pydantic import Field
 
-from gke_inference.base.inputs import name_of, one_of, under, whole
+from gke_inference.base.checked import checked
+from gke_inference.base.inputs import name_of, under
 from gke_inference.catalogue.load_balancing import HEALTH_PATH
+from gke_inference.gateway.settings import Exposure, TtlSeconds
+from gke_inference.settings.fields import Port
 
 PROBE_REGIONS = ("asia-east1", "europe-west1", "us-central1")
 """Source regions of external health checks: three at a time, as Google requires, on three
@@ -19,16 +23,15 @@ _FAILURES = 2
 class DnsFrontArgs(TypedDict):
     """Inputs of `DnsFront`."""
 
-    addresses: dict[str, pulumi.Input[str]]
-    """IP addresses of the gateways by region, one or more, or those of one `FleetGateway`."""
-    exposure: str
-    """`external` or `internal`, like the gateways: the zone must be public or
-    private accordingly."""
+    addresses: Annotated[dict[str, pulumi.Input[str]], Field(min_length=1)]
+    """IP addresses of the gateways by region, or those of one `FleetGateway`."""
+    exposure: Exposure
+    """Exposure of the gateways: the zone must be public or private accordingly."""
     front_name: str
     """Name of the health check."""
-    hostnames: list[str]
+    hostnames: Annotated[list[str], Field(min_length=1)]
     """Hostnames of the gateways. The health check uses the first one."""
-    port: int
+    port: Port
     """Port of the gateways. External ones serve HTTPS."""
     project: str
     """Project of the gateways."""
@@ -39,8 +42,8 @@ class DnsFrontArgs(TypedDict):
     Only with the exposure `internal`. Default: false."""
     network: NotRequired[pulumi.Input[str]]
     """VPC of internal gateways. Required for them."""
-    ttl_seconds: NotRequired[int]
-    """TTL of the records, 5 to 86400. Clients may continue to use a failed region for this long
+    ttl_seconds: NotRequired[TtlSeconds]
+    """TTL of the records, in seconds. Clients may continue to use a failed region for this long
     after its health check fails. Default: 30."""
     zone_project: NotRequired[pulumi.Input[str]]
     """Project of the zone. Default: the project of the gateways."""
@@ -61,12 +64,9 @@ class DnsFront(pulumi.ComponentResource):
         self, name: str, args: DnsFrontArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:DnsFront", name, {}, opts)
-        ttl = whole(args, "ttl_seconds", 30, least=5, most=86_400)
-        port = whole(args, "port", 443, least=1, most=65_535)
-        is_internal = one_of(args, "exposure", ("external", "internal")) == "internal"
-        for field in ("addresses", "hostnames"):
-            if not args.get(field):
-                raise pulumi.InputPropertyError(field, "must have one or more, got none")
+        args = checked(DnsFrontArgs, args)
+        ttl, port = args.get("ttl_seconds", 30), args["port"]
+        is_internal = args["exposure"] is Exposure.INTERNAL
         if is_internal and args.get("network") is None:
             message = "must be set when exposure is 'internal', got nothing"
             raise pulumi.InputPropertyError("network", message)
@@ -123,7 +123,7 @@ class DnsFront(pulumi.ComponentResource):
 
 
 def _balancer(
-    args: DnsFrontArgs, region: str, address: pulumi.Input[str], port: int
+    args: DnsFrontArgs, region: str, address: pulumi.Input[str], port: Port
 ) -> "dns.RecordSetRoutingPolicyGeoHealthCheckedTargetsInternalLoadBalancerArgsDict":
     is_wide = args.get("is_cross_region", False)
     target: dns.RecordSetRoutingPolicyGeoHealthCheckedTargetsInternalLoadBalancerArgsDict = {

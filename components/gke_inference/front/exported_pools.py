@@ -4,6 +4,7 @@ from typing import NotRequired, TypedDict
 
 import pulumi
 
+from gke_inference.base.checked import checked
 from gke_inference.base.manifests import Manifest, labels_for, manifest, register
 from gke_inference.catalogue.engines import engine
 from gke_inference.gateway.backends import Backends
@@ -11,6 +12,7 @@ from gke_inference.gateway.checks import checked_models
 from gke_inference.gateway.definitions import definitions
 from gke_inference.gateway.inference_gateway import RoutedModelArgs
 from gke_inference.gateway.routes import RoutedModel
+from gke_inference.gateway.settings import Exposure, PickerFailure, PickerReplicas
 
 EXPORT = "networking.gke.io/export"
 """Annotation that exports an InferencePool to the config cluster of its fleet."""
@@ -30,9 +32,9 @@ class ExportedPoolsArgs(TypedDict):
     has_definitions: NotRequired[bool]
     """Whether the cluster already has the kinds InferenceObjective and InferenceModelRewrite, from
     another gateway or managed elsewhere. Default: false."""
-    picker_failure: NotRequired[str]
+    picker_failure: NotRequired[PickerFailure]
     """As in `InferenceGateway`. Default: `open`."""
-    picker_replicas: NotRequired[int]
+    picker_replicas: NotRequired[PickerReplicas]
     """Pickers per pool. Additional pickers are on standby and take over by leader election.
     Default: 1."""
 
@@ -51,6 +53,7 @@ class ExportedPools(pulumi.ComponentResource):
         self, name: str, args: ExportedPoolsArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:ExportedPools", name, {}, opts)
+        args = checked(ExportedPoolsArgs, args)
         models = checked_exports(args["models"], args)
         children = pulumi.ResourceOptions(parent=self)
         made: list[pulumi.Resource] = []
@@ -76,9 +79,9 @@ def checked_exports(
     """Return models behind a gateway over several clusters with their defaults.
 
     Raises:
-        pulumi.InputPropertyError: A plain argument is out of range or contradicts another.
+        pulumi.InputPropertyError: An argument contradicts another.
     """
-    words = {"exposure": "internal", "gateway_name": "gateway", "models": given}
+    words = {"exposure": Exposure.INTERNAL, "gateway_name": "gateway", "models": given}
     models = checked_models({**(args or {}), **words})
     if not models:
         raise pulumi.InputPropertyError("models", "must have at least one model, got none")

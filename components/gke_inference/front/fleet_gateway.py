@@ -4,6 +4,7 @@ from typing import NotRequired, TypedDict
 
 import pulumi
 
+from gke_inference.base.checked import checked, keep
 from gke_inference.base.inputs import under
 from gke_inference.base.manifests import Manifest, SeenObject, labels_for, manifest, register
 from gke_inference.catalogue.engines import engine
@@ -12,6 +13,14 @@ from gke_inference.gateway.checks import listener_port
 from gke_inference.gateway.edge import gateway_policy
 from gke_inference.gateway.inference_gateway import RoutedModelArgs
 from gke_inference.gateway.routes import RoutedModel, policies, route_head, routes_of, rule_of
+from gke_inference.gateway.rules import check_hostname
+from gke_inference.gateway.settings import (
+    LOG_PERCENT,
+    UTILIZATION_PERCENT,
+    LogPercent,
+    UtilizationPercent,
+)
+from gke_inference.settings.fields import Port
 
 from .edge import ssl_policy
 from .exported_pools import EXPORTED_METRIC, checked_exports
@@ -38,15 +47,15 @@ class FleetGatewayArgs(TypedDict):
     """Certificate Manager certificate of scope ALL_REGIONS. If set, the gateway serves HTTPS."""
     hostname: NotRequired[str]
     """Hostname that clients use; requires `certificate`. Default: any hostname."""
-    log_percent: NotRequired[float]
-    """Percentage of requests in the load balancer's access log, 0 to 100. Default: 100."""
-    port: NotRequired[int]
+    log_percent: NotRequired[LogPercent]
+    """Percentage of requests in the load balancer's access log. Default: 100."""
+    port: NotRequired[Port]
     """Port of the listener. Default: 443 with a certificate, otherwise 80."""
     project: NotRequired[str]
     """Project of the SSL policy, which belongs to the certificate. Default: the provider's."""
-    target_utilization_percent: NotRequired[int]
+    target_utilization_percent: NotRequired[UtilizationPercent]
     """Average KV cache use of a region's replicas above which requests overflow to the next region,
-    in percent, 1 to 100. Default: 60."""
+    in percent. Default: 60."""
 
 
 class FleetGateway(pulumi.ComponentResource):
@@ -65,6 +74,7 @@ class FleetGateway(pulumi.ComponentResource):
         self, name: str, args: FleetGatewayArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:FleetGateway", name, {}, opts)
+        args = checked(FleetGatewayArgs, args)
         models = checked_exports(args["models"])
         _check(args)
         children = pulumi.ResourceOptions(parent=self)
@@ -138,7 +148,7 @@ def import_objects(model: RoutedModel, args: FleetGatewayArgs, *, is_only: bool)
     if is_only:
         rules.append(rule_of([backend], [_under("/v1")]))
     head = route_head(args["namespace"], args["gateway_name"], args.get("hostname"))
-    target = int(args.get("target_utilization_percent", 60))
+    target = args.get("target_utilization_percent", UTILIZATION_PERCENT)
     metric = {
         "dryRun": False,
         "maxUtilizationPercent": target,
@@ -153,7 +163,7 @@ def import_objects(model: RoutedModel, args: FleetGatewayArgs, *, is_only: bool)
             health_path=engine(model.engine).health_path,
             port=model.target_port,
             timeout_seconds=model.timeout_seconds,
-            log_percent=float(args.get("log_percent", 100)),
+            log_percent=args.get("log_percent", LOG_PERCENT),
             balancing={"balancingMode": "CUSTOM_METRICS", "customMetrics": [metric]},
         ),
     ]
@@ -180,10 +190,4 @@ def _check(args: FleetGatewayArgs) -> None:
     if not 1 <= len(regions) <= _MOST_REGIONS or len(set(regions)) != len(regions):
         message = f"must be 1 to {_MOST_REGIONS} different regions, got {', '.join(regions)}"
         raise pulumi.InputPropertyError("regions", message)
-    if args.get("hostname") is not None and args.get("certificate") is None:
-        message = f"needs 'certificate', got {args.get('hostname')!r} without one"
-        raise pulumi.InputPropertyError("hostname", message)
-    target = int(args.get("target_utilization_percent", 60))
-    if not 1 <= target <= 100:
-        message = f"must be 1 to 100, got {target}"
-        raise pulumi.InputPropertyError("targetUtilizationPercent", message)
+    keep(check_hostname("", args.get("hostname"), args.get("certificate")))

@@ -1,20 +1,28 @@
 """One IP address for the gateways of all regions: a global external Application Load Balancer."""
 
-from typing import NotRequired, TypedDict
+from typing import Annotated, NotRequired, TypedDict
 
 import pulumi
 from pulumi_gcp import certificatemanager, compute
+from pydantic import Field
 
-from gke_inference.base.inputs import name_of, under, user_labels, whole
+from gke_inference.base.checked import checked, keep
+from gke_inference.base.inputs import name_of, under, user_labels
 from gke_inference.catalogue.load_balancing import HTTPS_PORT, REDIRECT_PORT
-from gke_inference.gateway.edge import REQUESTS_PER_MINUTE
+from gke_inference.gateway.settings import (
+    LOG_PERCENT,
+    MAX_TIMEOUT_SECONDS,
+    REQUESTS_PER_MINUTE,
+    LogPercent,
+    RequestsPerMinute,
+    TimeoutSeconds,
+)
+from gke_inference.settings.fields import Port
 
 from .client_certificates import CERTIFICATE_HEADERS, check_authorities, client_validation
 from .edge import security_policy, ssl_policy
 from .people import FrontPeopleArgs, check_people, let_members_in, people_matcher
 from .routes import OUTLIER_DETECTION, path_matcher
-
-_MAX_TIMEOUT_SECONDS = 3600
 
 
 class FrontRegionArgs(TypedDict):
@@ -30,13 +38,13 @@ class FrontRegionArgs(TypedDict):
 class GlobalFrontArgs(TypedDict):
     """Inputs of `GlobalFront`."""
 
-    answering: list[str]
+    answering: Annotated[list[str], Field(min_length=1)]
     """Regions of `regions` behind the plain URL, which serve every model."""
     certificate: str
     """Name of a global Certificate Manager certificate that covers all hostnames."""
     front_name: str
     """Prefix of the names of the load balancer's parts, at most 50 characters."""
-    gateway_port: int
+    gateway_port: Port
     """Port of the gateways, which speak HTTPS."""
     network: pulumi.Input[str]
     """VPC of the subnetworks, not that of a published gateway: `network_id` of `FrontNetwork`."""
@@ -50,20 +58,20 @@ class GlobalFrontArgs(TypedDict):
     client certificates are requested."""
     labels: NotRequired[dict[str, str]]
     """Additional labels."""
-    log_percent: NotRequired[float]
-    """Percentage of requests in the access log, 0 to 100. Default: 100."""
+    log_percent: NotRequired[LogPercent]
+    """Percentage of requests in the access log. Default: 100."""
     models: NotRequired[dict[str, list[str]]]
     """Regions of each model that only some regions serve, available under `/models/NAME/v1`."""
     people: NotRequired[FrontPeopleArgs]
     """People who sign in with Google under a hostname of their own, which leads to the regions of
     `answering`. Default: none."""
-    port: NotRequired[int]
+    port: NotRequired[Port]
     """Port that it listens on. Default: 443, with a redirect from HTTP on port 80."""
-    requests_per_minute: NotRequired[int]
-    """Requests per minute that one IP address may send, 1 to 1000000. Further requests are rejected
-    with 429. Default: 600."""
-    timeout_seconds: NotRequired[int]
-    """Maximum duration of a request in seconds, streams included: 1 to 3600. Default: 3600."""
+    requests_per_minute: NotRequired[RequestsPerMinute]
+    """Requests per minute that one IP address may send. Further requests are rejected with 429.
+    Default: 600."""
+    timeout_seconds: NotRequired[TimeoutSeconds]
+    """Maximum duration of a request in seconds, streams included. Default: 3600."""
 
 
 class GlobalFront(pulumi.ComponentResource):
@@ -81,20 +89,17 @@ class GlobalFront(pulumi.ComponentResource):
         self, name: str, args: GlobalFrontArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:GlobalFront", name, {}, opts)
+        args = checked(GlobalFrontArgs, args)
         self._front = name_of(args, "front_name", "compute")
         self._project = args["project"]
-        self._timeout = whole(
-            args, "timeout_seconds", _MAX_TIMEOUT_SECONDS, least=1, most=_MAX_TIMEOUT_SECONDS
-        )
-        self._limit = whole(
-            args, "requests_per_minute", REQUESTS_PER_MINUTE, least=1, most=1_000_000
-        )
-        self._port = whole(args, "port", HTTPS_PORT, least=1, most=65_535)
+        self._timeout = args.get("timeout_seconds", MAX_TIMEOUT_SECONDS)
+        self._limit = args.get("requests_per_minute", REQUESTS_PER_MINUTE)
+        self._port = args.get("port", HTTPS_PORT)
         _check_regions(args)
         if "client_authorities" in args:
             check_authorities(args["client_authorities"])
         if "people" in args:
-            check_people(args["people"])
+            keep(check_people(args["people"]))
         address = compute.GlobalAddress(
             f"{name}-address", name=self._front, project=self._project, opts=under(self)
         )
@@ -122,7 +127,7 @@ class GlobalFront(pulumi.ComponentResource):
         def service(
             suffix: str, regions: list[str], *, signs_in: bool = False
         ) -> "compute.BackendService":
-            percent = args.get("log_percent", 100)
+            percent = args.get("log_percent", LOG_PERCENT)
             return compute.BackendService(
                 f"{name}{suffix}",
                 # These backends have no scaler and no target capacity. The provider adds its

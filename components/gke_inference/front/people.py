@@ -1,14 +1,17 @@
 """A hostname of a global front for people, who sign in with Google (Identity-Aware Proxy)."""
 
-import re
-from typing import Final, TypedDict
+from collections.abc import Iterator
+from typing import Annotated, Final, TypedDict
 
 import pulumi
 from pulumi_gcp import compute, iap
+from pydantic import Field
+
+from gke_inference.catalogue.input_error import InputError
+
+from .rules import check_members
 
 _ROLE: Final = "roles/iap.httpsResourceAccessor"
-_MEMBER: Final = re.compile(r"(user|group|serviceAccount):[^\s:@]+@[^\s:@]+|domain:[^\s:@]+")
-MEMBER_RULE: Final = "must be user:, group: or serviceAccount: with an address, or domain:NAME"
 
 
 class FrontPeopleArgs(TypedDict):
@@ -18,33 +21,16 @@ class FrontPeopleArgs(TypedDict):
     """Hostname of the gateways, which replaces that of the request."""
     hostname: str
     """Hostname for people, which the front's certificate covers."""
-    members: list[str]
+    members: Annotated[list[str], Field(min_length=1)]
     """People and service accounts that may sign in: `group:ml@example.com`."""
 
 
-def is_member(text: str) -> bool:
-    """Return whether a text names people or service accounts that can sign in."""
-    return _MEMBER.fullmatch(text) is not None
-
-
-def check_people(people: FrontPeopleArgs) -> None:
-    """Validate the settings.
-
-    Raises:
-        pulumi.InputPropertyError: A member is wrong or repeated, or both hostnames are the same.
-    """
+def check_people(people: FrontPeopleArgs) -> Iterator[InputError]:
+    """Yield the problems of people: a wrong or repeated member, or the hostname of the gateways."""
     if people["hostname"] == people["gateway_hostname"]:
-        rule = f"must differ from that of the gateways, got {people['hostname']!r}"
-        raise pulumi.InputPropertyError("people.hostname", rule)
-    if not people["members"]:
-        raise pulumi.InputPropertyError("people.members", "must have one entry or more, got none")
-    for at, member in enumerate(people["members"]):
-        if not is_member(member):
-            rule = f"{MEMBER_RULE}, got {member!r}"
-            raise pulumi.InputPropertyError(f"people.members[{at}]", rule)
-        if member in people["members"][:at]:
-            rule = f"must not repeat a member, got {member!r} twice"
-            raise pulumi.InputPropertyError(f"people.members[{at}]", rule)
+        rule = "must differ from that of the gateways"
+        yield InputError("people.hostname", rule, people["hostname"])
+    yield from check_members("people.members", people["members"])
 
 
 def people_matcher(

@@ -1,10 +1,12 @@
 """Publishes the gateway of a region to other networks with Private Service Connect."""
 
-from typing import TypedDict
+from typing import Annotated, TypedDict
 
 import pulumi
 from pulumi_gcp import compute
+from pydantic import Field, PositiveInt
 
+from gke_inference.base.checked import checked
 from gke_inference.base.inputs import name_of, under
 from gke_inference.base.manifests import SeenObject
 from gke_inference.gateway.inference_gateway import FORWARDING_RULES
@@ -19,8 +21,8 @@ class PublishedGatewayArgs(TypedDict):
 
     attachment_name: str
     """Name of the service attachment."""
-    consumers: dict[str, int]
-    """Maximum number of endpoints that each project may connect, 1 or more, by project."""
+    consumers: Annotated[dict[str, PositiveInt], Field(min_length=1, max_length=_MOST_CONSUMERS)]
+    """Maximum number of endpoints that each project may connect, by project."""
     gateway_id: pulumi.Input[str]
     """`NAMESPACE/NAME` of an internal Gateway: `gateway_id` of `InferenceGateway`."""
     nat_subnetwork: pulumi.Input[str]
@@ -46,13 +48,14 @@ class PublishedGateway(pulumi.ComponentResource):
         self, name: str, args: PublishedGatewayArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:PublishedGateway", name, {}, opts)
+        args = checked(PublishedGatewayArgs, args)
         attachment_name = name_of(args, "attachment_name", "compute")
         attachment = compute.ServiceAttachment(
             name,
             connection_preference="ACCEPT_MANUAL",
             consumer_accept_lists=[
                 {"connection_limit": limit, "project_id_or_num": project}
-                for project, limit in sorted(_consumers(args).items())
+                for project, limit in sorted(args["consumers"].items())
             ],
             # the gateway would reject the PROXY protocol header as an invalid request
             enable_proxy_protocol=False,
@@ -95,15 +98,3 @@ def forwarding_rule(where: str, annotations: dict[str, str] | None) -> str:
             " when it programs the load balancer; run again"
         )
     return f"https://www.googleapis.com/compute/v1/{where}/forwardingRules/{name}"
-
-
-def _consumers(args: PublishedGatewayArgs) -> dict[str, int]:
-    consumers = {project: int(limit) for project, limit in args["consumers"].items()}
-    if not 1 <= len(consumers) <= _MOST_CONSUMERS:
-        message = f"must name 1 to {_MOST_CONSUMERS} projects, got {len(consumers)}"
-        raise pulumi.InputPropertyError("consumers", message)
-    for project, limit in consumers.items():
-        if limit < 1:
-            message = f"must be 1 or more, got {limit}"
-            raise pulumi.InputPropertyError(f"consumers.{project}", message)
-    return consumers

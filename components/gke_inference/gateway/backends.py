@@ -19,6 +19,7 @@ from .model_catalogue import catalogue_objects
 from .picker import picker_objects
 from .picker_config import FlowControl
 from .routes import RoutedModel
+from .settings import LOG_PERCENT, Exposure, PickerFailure
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Backends:
         served: dict[str, list[str]] = {name: [] for name in self.args.get("backend_names", [])}
         served |= {model.model_name: list(model.adapters) for model in models}
         served |= {name: [] for model in models for name in model.further_models}
-        replicas = int(self.args.get("router_replicas", 2))
+        replicas = self.args.get("router_replicas", 2)
         for obj in catalogue_objects(catalogue, namespace, served, replicas, path):
             register(f"{self.name}-catalogue-{role_of(obj)}", obj, self.opts)
         route = gateway_routes.catalogue_route(
@@ -110,9 +111,8 @@ class Backends:
     ) -> tuple[pulumi.Resource, pulumi.ResourceOptions]:
         """Register a pool, its picker and its objectives. Return the pool, and options after it."""
         namespace = self.args["namespace"]
-        mode = FAILURE_MODES[
-            "closed" if model.has_roles else self.args.get("picker_failure", "open")
-        ]
+        failure = self.args.get("picker_failure", PickerFailure.OPEN)
+        mode = FAILURE_MODES[PickerFailure.CLOSED if model.has_roles else failure]
         made = gateway_routes.pool(model, namespace, mode, annotations)
         pool = register(name, made, self.opts)
         # A picker becomes ready once it has seen its pool, and starts only if its kinds exist.
@@ -125,7 +125,7 @@ class Backends:
                 namespace,
                 model.pool_name,
                 has_adapters=bool(model.adapters) or model.has_live_adapters,
-                replicas=int(self.args.get("picker_replicas", 1)),
+                replicas=self.args.get("picker_replicas", 1),
                 timeout_seconds=model.timeout_seconds,
                 threshold_tokens=model.threshold_tokens,
                 metrics=engine(model.engine).metrics,
@@ -164,9 +164,9 @@ class Backends:
     @property
     def _edge(self) -> dict[str, Any]:
         """Settings that all backend policies share."""
-        is_open = self.args["exposure"] == "external"
+        is_open = self.args["exposure"] is Exposure.EXTERNAL
         return {
-            "log_percent": float(self.args.get("log_percent", 100)),
+            "log_percent": self.args.get("log_percent", LOG_PERCENT),
             "security_policy": self.args["gateway_name"] if is_open else None,
         }
 

@@ -5,7 +5,10 @@ from typing import NotRequired, TypedDict
 import pulumi
 from pulumi_gcp import certificatemanager, dns
 
-from gke_inference.base.inputs import under, user_labels, whole
+from gke_inference.base.checked import checked
+from gke_inference.base.inputs import under, user_labels
+
+from .settings import TTL_SECONDS, TtlSeconds
 
 
 class GatewayCertificateArgs(TypedDict):
@@ -28,8 +31,8 @@ class GatewayCertificateArgs(TypedDict):
     regions. Only with the location `global`. Default: false."""
     labels: NotRequired[dict[str, str]]
     """Additional labels for the certificate."""
-    ttl_seconds: NotRequired[int]
-    """TTL of the record, 5 to 86400. Default: 300."""
+    ttl_seconds: NotRequired[TtlSeconds]
+    """TTL of the record, in seconds. Default: 300."""
     zone_project: NotRequired[pulumi.Input[str]]
     """Project of the zone. Default: the gateway's."""
 
@@ -50,7 +53,8 @@ class GatewayCertificate(pulumi.ComponentResource):
         self, name: str, args: GatewayCertificateArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:GatewayCertificate", name, {}, opts)
-        ttl = whole(args, "ttl_seconds", 300, least=5, most=86_400)
+        args = checked(GatewayCertificateArgs, args)
+        ttl = args.get("ttl_seconds", TTL_SECONDS)
         is_wide = args.get("all_regions", False)
         if is_wide and args["location"] != "global":
             message = f"must be 'global' with allRegions, got {args['location']!r}"

@@ -1,31 +1,29 @@
 """Input validation of `InferenceGateway`."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pulumi
 
-from gke_inference.base.inputs import whole
+from gke_inference.base.checked import keep
 from gke_inference.catalogue.engines import engine_names
-from gke_inference.catalogue.load_balancing import CLIENT_OF_A_GATEWAY, HTTPS_PORT
+from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.load_balancing import HTTPS_PORT
+from gke_inference.catalogue.problems import join
 
 from .canary import STABLE
 from .routes import PATHS_BY_TASK, RoutedCanary, RoutedModel
+from .rules import check_exposure, check_hostname, check_hostnames
+from .settings import Exposure, PickerFailure
 
 GATEWAY_CLASSES = {
-    "external": "gke-l7-regional-external-managed",
-    "internal": "gke-l7-rilb",
+    Exposure.EXTERNAL: "gke-l7-regional-external-managed",
+    Exposure.INTERNAL: "gke-l7-rilb",
 }
-FAILURE_MODES = {"closed": "FailClose", "open": "FailOpen"}
-LONGEST_WAIT_SECONDS = 9
-"""Longest time that a request may wait in a picker. The longest documented timeout of a load
-balancer's callout is 10 seconds, and whether it applies to pickers is not documented
-(docs.cloud.google.com/service-extensions/docs/quotas)."""
+FAILURE_MODES = {PickerFailure.CLOSED: "FailClose", PickerFailure.OPEN: "FailOpen"}
 _TASKS = tuple(sorted(PATHS_BY_TASK))
 _ADAPTER_TASKS = ("generate", "image")
-MAX_TIMEOUT_SECONDS = 3600
-"""Longest that a request to a model may take, streams included."""
 _HTTP_PORT = 80
 _NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 # Header matches are exact: values must be printable, without spaces or wildcards.
@@ -37,60 +35,53 @@ _MAX_NAME = 51
 def listener_port(args: Mapping[str, Any]) -> int:
     """Return the port of the listener: as set, otherwise 443 with a certificate and 80 without."""
     default = _HTTP_PORT if args.get("certificate") is None else HTTPS_PORT
-    return int(args.get("port", default))
+    return args.get("port", default)
 
 
 def checked_gateway(args: Mapping[str, Any]) -> list[RoutedModel]:
     """Return the models of an `InferenceGateway` with their defaults.
 
     Raises:
-        pulumi.InputPropertyError: A plain argument is out of range or contradicts another.
+        pulumi.InputPropertyError: An argument contradicts another.
     """
-    _within("port", listener_port(args), 1, 65_535)
-    _within("requestsPerMinute", int(args.get("requests_per_minute", 1)), 1, 1_000_000)
-    if args["exposure"] == "internal" and args.get("requests_per_minute") is not None:
-        _refuse("requestsPerMinute", "must not be set when exposure is 'internal'")
-    if args["exposure"] != "internal" and args.get("global_access", False):
-        _refuse("globalAccess", f"must not be set when exposure is {args['exposure']!r}")
-    if args["exposure"] == "internal" and args.get("subnetwork") is None:
-        _refuse("subnetwork", "must be set when exposure is 'internal', got nothing")
-    if args.get("hostname") is not None and args.get("certificate") is None:
-        _refuse("hostname", f"needs 'certificate', got {args['hostname']!r} without one")
-    _check_sources(args)
+    keep(_problems(args))
     if not args["models"] and not args.get("route_sources"):
         _refuse("models", "must have at least one model, got none")
     return checked_models(args)
 
 
-def _check_sources(args: Mapping[str, Any]) -> None:
-    sources = args.get("route_sources", [])
-    hosts = [args.get("hostname"), *(source.get("hostname") for source in sources)]
+def _problems(args: Mapping[str, Any]) -> Iterator[InputError]:
+    exposure, certificate = args["exposure"], args.get("certificate")
+    yield from check_exposure(
+        "",
+        exposure,
+        requests_per_minute=args.get("requests_per_minute"),
+        global_access=args.get("global_access", False),
+    )
+    if exposure is Exposure.INTERNAL and args.get("subnetwork") is None:
+        yield InputError("subnetwork", "is required when exposure is internal")
+    yield from check_hostname("", args.get("hostname"), certificate)
+    sources: list[Mapping[str, Any]] = args.get("route_sources", [])
     for at, source in enumerate(sources):
-        where = f"routeSources[{at}]"
+        where = join("route_sources", at)
         if source["namespace"] == args["namespace"]:
-            _refuse(f"{where}.namespace", f"must not be the Gateway's, got {args['namespace']!r}")
-        host = source.get("hostname")
-        if host is not None and args.get("certificate") is None:
-            _refuse(f"{where}.hostname", f"needs 'certificate', got {host!r} without one")
-        if host is not None and hosts.count(host) > 1:
-            _refuse(f"{where}.hostname", f"must be a unique hostname, got {host!r}")
+            path = join(where, "namespace")
+            yield InputError(path, "must not be the Gateway's", args["namespace"])
+        yield from check_hostname(where, source.get("hostname"), certificate)
+    hosts = {
+        join("route_sources", at, "hostname"): source.get("hostname")
+        for at, source in enumerate(sources)
+    }
+    yield from check_hostnames({"hostname": args.get("hostname")}, hosts)
 
 
 def checked_models(args: Mapping[str, Any]) -> list[RoutedModel]:
     """Return the models behind a Gateway with their defaults.
 
     Raises:
-        pulumi.InputPropertyError: A plain argument is out of range or contradicts another.
+        pulumi.InputPropertyError: An argument contradicts another.
     """
-    _one_of("exposure", args["exposure"], GATEWAY_CLASSES)
-    _one_of("pickerFailure", args.get("picker_failure", "open"), FAILURE_MODES)
     _named("gatewayName", args["gateway_name"])
-    _within("pickerReplicas", int(args.get("picker_replicas", 1)), 1, 5)
-    hops_of(args)
-    _within("routerReplicas", int(args.get("router_replicas", 2)), 1, 20)
-    percent = args.get("log_percent", 100)
-    if not 0 <= percent <= 100:
-        _refuse("logPercent", f"must be 0 to 100, got {percent}")
     models = [_model(f"models[{at}]", each) for at, each in enumerate(args["models"])]
     _check_fairness(args, models)
     canaries = [model.canary.pool_name for model in models if model.canary is not None]
@@ -103,7 +94,6 @@ def _check_fairness(args: Mapping[str, Any], models: list[RoutedModel]) -> None:
     seconds = args.get("fairness_wait_seconds")
     if seconds is None:
         return
-    _within("fairnessWaitSeconds", int(seconds), 1, LONGEST_WAIT_SECONDS)
     for at, model in enumerate(models):
         if model.has_roles:
             where = f"models[{at}].prefillThresholdTokens"
@@ -117,30 +107,23 @@ def _model(where: str, args: Mapping[str, Any]) -> RoutedModel:
     _one_of(f"{where}.task", task, _TASKS)
     _one_of(f"{where}.engine", args.get("engine", "vllm"), engine_names())
     _named(f"{where}.poolName", args["pool_name"])
-    _within(f"{where}.targetPort", int(args["target_port"]), 1, 65_535)
-    _within(f"{where}.timeoutSeconds", int(args["timeout_seconds"]), 1, MAX_TIMEOUT_SECONDS)
-    _within(f"{where}.priority", int(args.get("priority", 10)), 0, 1_000_000)
     threshold = args.get("prefill_threshold_tokens")
-    if threshold is not None:
-        _within(f"{where}.prefillThresholdTokens", int(threshold), 0, 10_000_000)
-        if task != "generate":
-            _refuse(f"{where}.prefillThresholdTokens", f"needs task 'generate', got {task!r}")
-    if not args["selector"]:
-        _refuse(f"{where}.selector", "must have at least one label, got none")
+    if threshold is not None and task != "generate":
+        _refuse(f"{where}.prefillThresholdTokens", f"needs task 'generate', got {task!r}")
     model = RoutedModel(
         adapters=tuple(args.get("adapters", [])),
         canary=_canary(f"{where}.canary", args.get("canary")),
         engine=args.get("engine", "vllm"),
         further_models=tuple(args.get("further_models", [])),
-        has_live_adapters=bool(args.get("has_live_adapters", False)),
+        has_live_adapters=args.get("has_live_adapters", False),
         is_picked=task == "generate",
         model_name=args["model_name"],
         pool_name=args["pool_name"],
-        priority=int(args.get("priority", 10)),
+        priority=args.get("priority", 10),
         selector=dict(args["selector"]),
-        target_port=int(args["target_port"]),
-        threshold_tokens=None if threshold is None else int(threshold),
-        timeout_seconds=int(args["timeout_seconds"]),
+        target_port=args["target_port"],
+        threshold_tokens=threshold,
+        timeout_seconds=args["timeout_seconds"],
     )
     if model.has_live_adapters and (model.canary is not None or task not in _ADAPTER_TASKS):
         what = "a canary" if model.canary is not None else f"task {task!r}"
@@ -160,9 +143,6 @@ def _canary(where: str, args: Mapping[str, Any] | None) -> RoutedCanary | None:
     _named(f"{where}.poolName", args["pool_name"])
     if "engine" in args:
         _one_of(f"{where}.engine", args["engine"], engine_names())
-    _within(f"{where}.percent", int(args.get("percent", 0)), 0, 100)
-    if not args["selector"]:
-        _refuse(f"{where}.selector", "must have at least one label, got none")
     if args["version"] == STABLE or not _SERVED_NAME.fullmatch(args["version"]):
         _refuse(
             f"{where}.version",
@@ -171,7 +151,7 @@ def _canary(where: str, args: Mapping[str, Any] | None) -> RoutedCanary | None:
         )
     return RoutedCanary(
         engine=args.get("engine"),
-        percent=int(args.get("percent", 0)),
+        percent=args.get("percent", 0),
         pool_name=args["pool_name"],
         selector=dict(args["selector"]),
         version=args["version"],
@@ -191,20 +171,6 @@ def _named(path: str, value: str) -> None:
             f"must be at most {_MAX_NAME} lowercase letters, digits and dashes"
             f" that start with a letter, got {value!r}",
         )
-
-
-def hops_of(args: object) -> int:
-    """Return `forwarded_hops`: the client's position in X-Forwarded-For, counted from the end.
-
-    Raises:
-        pulumi.InputPropertyError: It is out of range.
-    """
-    return whole(args, "forwarded_hops", CLIENT_OF_A_GATEWAY, least=1, most=10)
-
-
-def _within(path: str, value: int, low: int, high: int) -> None:
-    if not low <= value <= high:
-        _refuse(path, f"must be {low} to {high}, got {value}")
 
 
 def _one_of(path: str, value: str, allowed: Any) -> None:

@@ -14,8 +14,6 @@ from gke_inference.base.manifests import Manifest, labels_for, manifest
 from gke_inference.catalogue.load_balancing import MAX_BODY_BYTES
 from gke_inference.catalogue.versions import api
 
-REQUESTS_PER_MINUTE = 600
-"""Requests per minute from one IP address to one backend before 429 responses."""
 _INTERVAL_SECONDS = 60
 LARGEST_DECLARED_BYTES = 2 * MAX_BODY_BYTES
 """Largest declared size of a body that Cloud Armor lets through, except of batch files. It refuses

@@ -3,7 +3,7 @@
 from gke_inference.base.manifests import Manifest, labels_for, manifest
 from gke_inference.catalogue.versions import api
 
-from .checks import MAX_TIMEOUT_SECONDS
+from .settings import MAX_TIMEOUT_SECONDS
 
 
 def extension_timeout(name: str, namespace: str, component: str) -> Manifest:

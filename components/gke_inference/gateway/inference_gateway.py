@@ -1,21 +1,36 @@
 """The inference endpoint of a region: an OpenAI-compatible API with a picker for each model."""
 
 import json
-from typing import NotRequired, TypedDict
+from typing import Annotated, NotRequired, TypedDict
 
 import pulumi
 from pulumi_gcp import compute
+from pydantic import Field
 
+from gke_inference.base.checked import checked
 from gke_inference.base.manifests import Manifest, SeenObject, labels_for, manifest, register
+from gke_inference.catalogue.load_balancing import CLIENT_OF_A_GATEWAY
 from gke_inference.catalogue.names import router_name
+from gke_inference.settings.fields import ForwardedHops, Port
 
 from .backends import Backends, role_of
-from .checks import GATEWAY_CLASSES, checked_gateway, hops_of, listener_port
+from .checks import GATEWAY_CLASSES, checked_gateway, listener_port
 from .definitions import definitions
-from .edge import REQUESTS_PER_MINUTE, gateway_policy, security_policy, ssl_policy
+from .edge import gateway_policy, security_policy, ssl_policy
 from .extension_timeout import extension_timeout
 from .router import COMPONENT as ROUTER
 from .router import router_objects, routing_extension
+from .settings import (
+    REQUESTS_PER_MINUTE,
+    Exposure,
+    LogPercent,
+    PickerFailure,
+    PickerReplicas,
+    RequestsPerMinute,
+    RouterReplicas,
+    TimeoutSeconds,
+    WaitSeconds,
+)
 
 FORWARDING_RULES = "networking.gke.io/forwarding-rules"
 """Annotation with the names of a Gateway's forwarding rules, which GKE sets."""
@@ -26,7 +41,7 @@ class RoutedCanaryArgs(TypedDict):
 
     pool_name: str
     """Kubernetes name of its pool, at most 51 characters."""
-    selector: dict[str, str]
+    selector: Annotated[dict[str, str], Field(min_length=1)]
     """Labels of the pods that serve this version."""
     version: str
     """Name of the version, not `stable`. It answers requests with the header `x-model-version:
@@ -34,9 +49,9 @@ class RoutedCanaryArgs(TypedDict):
     version."""
     engine: NotRequired[str]
     """Engine of its pods. Default: the model's engine."""
-    percent: NotRequired[int]
-    """Percentage of the other requests, 0 (default) to 100. Raise it once a replica is ready: the
-    share of a version without a ready replica is answered with 503."""
+    percent: NotRequired[Annotated[int, Field(ge=0, le=100)]]
+    """Percentage of the other requests. Raise it once a replica is ready: the share of a version
+    without a ready replica is answered with 503. Default: 0."""
 
 
 class RoutedModelArgs(TypedDict):
@@ -46,12 +61,12 @@ class RoutedModelArgs(TypedDict):
     """Name that clients send in `model`."""
     pool_name: str
     """Kubernetes name of its pool, at most 51 characters."""
-    selector: dict[str, str]
+    selector: Annotated[dict[str, str], Field(min_length=1)]
     """Labels of the pods that serve it, on all hardware."""
-    target_port: int
+    target_port: Port
     """Port that the engine listens on."""
-    timeout_seconds: int
-    """Maximum duration of a request in seconds, streams included: 1 to 3600."""
+    timeout_seconds: TimeoutSeconds
+    """Maximum duration of a request in seconds, streams included."""
     adapters: NotRequired[list[str]]
     """LoRA adapters that clients may request instead of the model."""
     canary: NotRequired[RoutedCanaryArgs]
@@ -63,13 +78,13 @@ class RoutedModelArgs(TypedDict):
     has_live_adapters: NotRequired[bool]
     """Whether adapters are uploaded while it serves. If so, only prompt paths are routed, and the
     header `X-Gateway-Base-Model-Name` routes an adapter's name to its model. Not with a canary."""
-    prefill_threshold_tokens: NotRequired[int]
+    prefill_threshold_tokens: NotRequired[Annotated[int, Field(ge=0, le=10_000_000)]]
     """For pools with prefill and decode replicas, labeled `llm-d.ai/role`: prompts with at least
     this many uncached tokens go through a prefill replica; 0 sends every prompt. Such a pool
     rejects requests while its picker is unavailable, regardless of `pickerFailure`: the picker
     prevents clients from choosing the address that the sidecar calls."""
-    priority: NotRequired[int]
-    """Priority of the objective `POOL-interactive`, 0 or more. Default: 10; `POOL-batch` has -1."""
+    priority: NotRequired[Annotated[int, Field(ge=0, le=1_000_000)]]
+    """Priority of the objective `POOL-interactive`. Default: 10; `POOL-batch` has -1."""
     task: NotRequired[str]
     """`generate` (default), `embed`, `image` or `video`. The picker can read only `generate`
     requests; the load balancer spreads others over the replicas."""
@@ -90,11 +105,11 @@ class InferenceGatewayArgs(TypedDict):
 
     address_name: str
     """Name of the static regional IP address to reserve."""
-    exposure: str
-    """`external` (regional external load balancer) or `internal` (VPC only)."""
-    forwarded_hops: NotRequired[int]
-    """Position of the client's address in X-Forwarded-For, counted from the end, 1 to 10: 4 behind
-    a further load balancer. Default: 2."""
+    exposure: Exposure
+    """`external` for a regional external load balancer, `internal` for the VPC only."""
+    forwarded_hops: NotRequired[ForwardedHops]
+    """Position of the client's address in X-Forwarded-For, counted from the end: 4 behind a further
+    load balancer. Default: 2."""
     gateway_name: str
     """Kubernetes name of the Gateway, at most 51 characters."""
     models: list[RoutedModelArgs]
@@ -108,10 +123,10 @@ class InferenceGatewayArgs(TypedDict):
     """Names that `ModelBackends` routes, to list with the models. Default: none."""
     certificate: NotRequired[str]
     """Regional Certificate Manager certificate. If set, the gateway serves HTTPS only."""
-    fairness_wait_seconds: NotRequired[int]
+    fairness_wait_seconds: NotRequired[WaitSeconds]
     """If set, requests for which no replica has room wait in the picker, in a queue for each client
     (header `x-gateway-inference-fairness-id`), and the queues take turns. A request that waited
-    this many seconds, 1 to 9, is rejected: by the picker with 503, which a `ClientGate` makes
+    this many seconds is rejected: by the picker with 503, which a `ClientGate` makes
     a 429. Requires a `ClientGate`, which also sets the header.
     Default: requests wait in the engines, in order of arrival."""
     global_access: NotRequired[bool]
@@ -128,25 +143,25 @@ class InferenceGatewayArgs(TypedDict):
     is_published: NotRequired[bool]
     """Whether a deployment waits until GKE has named the forwarding rule, which `PublishedGateway`
     reads. Default: false."""
-    log_percent: NotRequired[float]
-    """Percentage of requests in the load balancer's access log, 0 to 100. Default: 100."""
-    picker_failure: NotRequired[str]
-    """Behavior while a picker is unavailable. `open` (default): requests go to any ready replica,
-    since every replica of a pool can answer every request. `closed`: requests fail, for pools whose
-    replicas differ."""
-    picker_replicas: NotRequired[int]
+    log_percent: NotRequired[LogPercent]
+    """Percentage of requests in the load balancer's access log. Default: 100."""
+    picker_failure: NotRequired[PickerFailure]
+    """Behavior while a picker is unavailable. With `open`, requests go to any ready replica, since
+    every replica of a pool can answer every request. With `closed`, requests fail, for pools whose
+    replicas differ. Default: `open`."""
+    picker_replicas: NotRequired[PickerReplicas]
     """Pickers per pool. Additional pickers are on standby and take over by leader election.
     Default: 1."""
-    port: NotRequired[int]
+    port: NotRequired[Port]
     """Port of the listener. Default: 443 with a certificate, otherwise 80."""
     project: NotRequired[pulumi.Input[str]]
     """Project of the IP address. Default: the provider's."""
-    requests_per_minute: NotRequired[int]
-    """External only: requests per minute that one IP address may send to one model, 1 to 1000000.
-    Further requests are rejected with 429. Default: 600."""
+    requests_per_minute: NotRequired[RequestsPerMinute]
+    """External only: requests per minute that one IP address may send to one model. Further
+    requests are rejected with 429. Default: 600."""
     route_sources: NotRequired[list[RouteSourceArgs]]
     """Other namespaces whose routes it accepts, which `ModelRoutes` creates. Default: none."""
-    router_replicas: NotRequired[int]
+    router_replicas: NotRequired[RouterReplicas]
     """Replicas of the body router and of the model catalog. Default: 2."""
     subnetwork: NotRequired[pulumi.Input[str]]
     """Subnetwork of the IP address. Required for `internal`."""
@@ -175,6 +190,7 @@ class InferenceGateway(pulumi.ComponentResource):
         self, name: str, args: InferenceGatewayArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:InferenceGateway", name, {}, opts)
+        args = checked(InferenceGatewayArgs, args)
         models = checked_gateway(args)
         self._opts = pulumi.ResourceOptions(parent=self)
         address = self._build_address(name, args)
@@ -204,7 +220,7 @@ class InferenceGateway(pulumi.ComponentResource):
         )
 
     def _build_address(self, name: str, args: InferenceGatewayArgs) -> "compute.Address":
-        is_internal = args["exposure"] == "internal"
+        is_internal = args["exposure"] is Exposure.INTERNAL
         return compute.Address(
             f"{name}-address",
             address_type="INTERNAL" if is_internal else "EXTERNAL",
@@ -246,14 +262,14 @@ class InferenceGateway(pulumi.ComponentResource):
     def _build_guard(
         self, name: str, args: InferenceGatewayArgs
     ) -> "compute.RegionSecurityPolicy | None":
-        if args["exposure"] != "external":
+        if args["exposure"] is Exposure.INTERNAL:
             return None
         return security_policy(
             f"{name}-guard",
             args["gateway_name"],
             project=args.get("project"),
             region=args["region"],
-            requests_per_minute=int(args.get("requests_per_minute", REQUESTS_PER_MINUTE)),
+            requests_per_minute=args.get("requests_per_minute", REQUESTS_PER_MINUTE),
             opts=self._opts,
         )
 
@@ -288,8 +304,9 @@ class InferenceGateway(pulumi.ComponentResource):
         self, name: str, args: InferenceGatewayArgs, behind: pulumi.ResourceOptions
     ) -> None:
         gateway, namespace = args["gateway_name"], args["namespace"]
-        router, replicas = router_name(gateway), int(args.get("router_replicas", 2))
-        for obj in router_objects(router, namespace, replicas, hops_of(args)):
+        router, replicas = router_name(gateway), args.get("router_replicas", 2)
+        hops = args.get("forwarded_hops", CLIENT_OF_A_GATEWAY)
+        for obj in router_objects(router, namespace, replicas, hops):
             register(f"{name}-router-{role_of(obj)}", obj, self._opts)
         timeout = extension_timeout(router, namespace, ROUTER)
         limited = register(f"{name}-router-{role_of(timeout)}", timeout, self._opts)

@@ -1,26 +1,30 @@
 """The DNS record that resolves a hostname to the gateways behind it."""
 
-from typing import NotRequired, TypedDict
+from typing import Annotated, NotRequired, TypedDict
 
 import pulumi
 from pulumi_gcp import dns
+from pydantic import Field
 
-from gke_inference.base.inputs import under, whole
+from gke_inference.base.checked import checked
+from gke_inference.base.inputs import under
+
+from .settings import TTL_SECONDS, TtlSeconds
 
 
 class GatewayRecordArgs(TypedDict):
     """Inputs of `GatewayRecord`."""
 
-    addresses: dict[str, pulumi.Input[str]]
-    """IP addresses of the gateways by region, one or more."""
+    addresses: Annotated[dict[str, pulumi.Input[str]], Field(min_length=1)]
+    """IP addresses of the gateways by region."""
     hostname: str
     """Hostname that clients use."""
     project: pulumi.Input[str]
     """Project of the zone."""
     zone: pulumi.Input[str]
     """Name of the Cloud DNS zone that contains the hostname."""
-    ttl_seconds: NotRequired[int]
-    """TTL of the record, 5 to 86400. Default: 300."""
+    ttl_seconds: NotRequired[TtlSeconds]
+    """TTL of the record, in seconds. Default: 300."""
 
 
 class GatewayRecord(pulumi.ComponentResource):
@@ -36,10 +40,9 @@ class GatewayRecord(pulumi.ComponentResource):
         self, name: str, args: GatewayRecordArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:GatewayRecord", name, {}, opts)
-        ttl = whole(args, "ttl_seconds", 300, least=5, most=86_400)
+        args = checked(GatewayRecordArgs, args)
+        ttl = args.get("ttl_seconds", TTL_SECONDS)
         addresses = args["addresses"]
-        if not addresses:
-            raise pulumi.InputPropertyError("addresses", "must have one region or more, got none")
         is_single = len(addresses) == 1
         record = dns.RecordSet(
             name,

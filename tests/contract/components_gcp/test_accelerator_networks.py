@@ -6,7 +6,7 @@ import pulumi
 import pytest
 
 from gke_inference import AcceleratorInterfaces, AcceleratorNetworks, AcceleratorPool
-from gke_inference.cluster.settings import cluster_settings
+from gke_inference.cluster.cluster_settings import cluster_settings
 
 MEGA = {
     "accelerator": "nvidia-h100-mega-80gb",

@@ -307,17 +307,17 @@ REFUSED = {
     "a version that is none": (
         {"min_version": "newest"},
         "minVersion",
-        "must be a version such as 1.36 or 1.36.4-gke.1391002, got 'newest'",
+        'must be a version of GKE such as 1.36 or 1.36.4-gke.1391002, got "newest"',
     ),
     "a boot disk that the machine type does not have": (
-        {"system_pool": {"machine_type": "c4-standard-8", "disk_type": "pd-balanced"}},
-        "systemPool.diskType",
+        {"system_pool": {"machine_type": "c4-standard-8", "boot_disk_type": "pd-balanced"}},
+        "systemPool.bootDiskType",
         "must be a boot disk type of c4-standard-8 (hyperdisk-balanced), got 'pd-balanced'",
     ),
     "a fallback to the same machines": (
         {"system_pool": {"fallback": ["e2-standard-4"]}},
         "systemPool.fallback",
-        "different machine types beside e2-standard-4, got ['e2-standard-4']",
+        "must be different machine types beside e2-standard-4, got e2-standard-4",
     ),
     "a channel that does not exist": (
         {"release_channel": "daily"},
@@ -345,12 +345,12 @@ REFUSED = {
     "a system pool in autopilot": (
         {"mode": "autopilot", "system_pool": {}},
         "systemPool",
-        "must not be set in Autopilot mode",
+        "must not be set when mode is autopilot",
     ),
     "auto-provisioning in autopilot": (
         {"mode": "autopilot", "auto_provisioning_limits": {"cpu": 1}},
         "autoProvisioningLimits",
-        "must not be set in Autopilot mode",
+        "must not be set when mode is autopilot",
     ),
     "node zones of another region": (
         {"node_zones": ["us-east4-a"]},
@@ -360,22 +360,22 @@ REFUSED = {
     "a system pool without nodes": (
         {"system_pool": {"min_nodes": 0}},
         "systemPool.minNodes",
-        "must be 1 to 1000, got 0",
+        "must be 1 to 100, got 0",
     ),
     "a system pool with its limits swapped": (
         {"system_pool": {"min_nodes": 4, "max_nodes": 2}},
-        "systemPool.maxNodes",
-        "must be at least minNodes (4), got 2",
+        "systemPool.minNodes",
+        "must be at most max_nodes (2), got 4",
     ),
     "a limit of nothing": (
         {"auto_provisioning_limits": {"cpu": 0}},
         "autoProvisioningLimits.cpu",
-        "must be 1 to 10000000, got 0",
+        "must be more than 0, got 0",
     ),
     "a day that does not exist": (
         {"maintenance": {"days": ["XX"], "hours": 8, "start_hour": 2}},
-        "maintenance.days",
-        "got ['XX']",
+        "maintenance.days[0]",
+        "must be one of MO, TU, WE, TH, FR, SA, SU, got 'XX'",
     ),
     "a window that is too short": (
         {"maintenance": {"days": ["SA"], "hours": 3, "start_hour": 2}},
@@ -385,7 +385,7 @@ REFUSED = {
     "too little time for upgrades": (
         {"maintenance": {"days": ["SA", "SU"], "hours": 4, "start_hour": 2}},
         "maintenance",
-        "must leave GKE 48 hours in 32 days, got 2 x 4 hours a week, 32 hours",
+        "must leave GKE 48 hours in 32 days, got 32",
     ),
     "a label with a capital": ({"labels": {"Team": "x"}}, "labels", "got 'Team': 'x'"),
 }

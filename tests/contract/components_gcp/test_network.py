@@ -7,16 +7,16 @@ import pytest
 from gke_inference import Network
 
 EAST = {
-    "nodes_cidr": "10.0.0.0/20",
-    "pods_cidr": "10.64.0.0/14",
-    "services_cidr": "10.8.0.0/20",
-    "proxy_cidr": "10.9.0.0/23",
+    "nodes": "10.0.0.0/20",
+    "pods": "10.64.0.0/14",
+    "services": "10.8.0.0/20",
+    "proxies": "10.9.0.0/23",
 }
 WEST = {
-    "nodes_cidr": "10.0.16.0/20",
-    "pods_cidr": "10.68.0.0/14",
-    "services_cidr": "10.8.16.0/20",
-    "proxy_cidr": "10.9.2.0/23",
+    "nodes": "10.0.16.0/20",
+    "pods": "10.68.0.0/14",
+    "services": "10.8.16.0/20",
+    "proxies": "10.9.2.0/23",
 }
 ARGS = {"network_name": "acme-prod", "regions": {"us-east5": EAST}}
 
@@ -136,7 +136,7 @@ def test_children_belong_to_the_component_and_its_provider_reaches_them(recorder
 
 
 REFUSED = {
-    "no region": ({"regions": {}}, "regions", "at least one region"),
+    "no region": ({"regions": {}}, "regions", "must have at least 1 entry, got 0"),
     "a name that is too long": (
         {"network_name": "n" * 50},
         "networkName",
@@ -144,31 +144,31 @@ REFUSED = {
     ),
     "an upper-case name": ({"network_name": "Acme"}, "networkName", "lowercase letters"),
     "a range that is none": (
-        {"regions": {"us-east5": {**EAST, "nodes_cidr": "10.0.0.0"}, "us-west1": WEST}},
-        "regions.us-east5.nodesCidr",
-        "/29 or larger",
+        {"regions": {"us-east5": {**EAST, "nodes": "10.0.0.0"}, "us-west1": WEST}},
+        "regions.us-east5.nodes",
+        "must be a range such as 10.0.0.0/20",
     ),
     "a range with host bits": (
-        {"regions": {"us-east5": {**EAST, "nodes_cidr": "10.0.0.1/20"}}},
-        "regions.us-east5.nodesCidr",
-        "must be an IPv4 range",
+        {"regions": {"us-east5": {**EAST, "nodes": "10.0.0.1/20"}}},
+        "regions.us-east5.nodes",
+        "must be an IPv4 CIDR range without host bits, such as 10.0.0.0/20",
     ),
     "a range that is missing": (
-        {"regions": {"us-east5": {"nodes_cidr": "10.0.0.0/20"}}},
-        "regions.us-east5.podsCidr",
-        "got ''",
+        {"regions": {"us-east5": {key: EAST[key] for key in EAST if key != "pods"}}},
+        "regions.us-east5.pods",
+        "is required: Range of the pods, /24 or larger",
     ),
     "a proxy subnet that is too small": (
-        {"regions": {"us-east5": {**EAST, "proxy_cidr": "10.9.0.0/27"}}},
-        "regions.us-east5.proxyCidr",
-        "must be /26 or larger, got 10.9.0.0/27",
+        {"regions": {"us-east5": {**EAST, "proxies": "10.9.0.0/27"}}},
+        "regions.us-east5.proxies",
+        "must be between /8 and /26, got '10.9.0.0/27'",
     ),
     "ranges of two regions that overlap": (
-        {"regions": {"us-east5": EAST, "us-west1": {**WEST, "pods_cidr": "10.66.0.0/16"}}},
-        "regions.us-west1.podsCidr",
-        "must not overlap regions.us-east5.podsCidr (10.64.0.0/14)",
+        {"regions": {"us-east5": EAST, "us-west1": {**WEST, "pods": "10.66.0.0/16"}}},
+        "regions.us-west1.pods",
+        "must not overlap regions.us-east5.pods (10.64.0.0/14)",
     ),
-    "an mtu out of range": ({"mtu": 9000}, "mtu", "1300 to 8896 bytes, got 9000"),
+    "an mtu out of range": ({"mtu": 9000}, "mtu", "must be 1300 to 8896, got 9000"),
 }
 
 

@@ -48,7 +48,7 @@ def test_an_embedding_model_has_canaries_too(recorder):
         ({"percent": 101}, "canary.percent.*must be 0 to 100"),
         ({"version": "stable"}, "canary.version.*and not 'stable'"),
         ({"pool_name": "llama-8b"}, "own poolName"),
-        ({"selector": {}}, "canary.selector.*must have at least one label"),
+        ({"selector": {}}, "canary.selector.*must have at least 1 entry, got 0"),
     ],
 )
 def test_a_canary_that_cannot_be_is_refused(recorder, change, message):
