@@ -286,14 +286,14 @@ from .images.pull_through import (
 from .images.pull_through import (
     PullThroughArgs as PullThroughArgs,
 )
-from .images.pull_through import (
-    UpstreamCredentialsArgs as UpstreamCredentialsArgs,
-)
 from .images.repository import (
     EngineRepository as EngineRepository,
 )
 from .images.repository import (
     EngineRepositoryArgs as EngineRepositoryArgs,
+)
+from .images.settings import (
+    UpstreamCredentials as UpstreamCredentials,
 )
 from .images.sources import ImageSources as ImageSources
 from .images.sources import ImageSourcesArgs as ImageSourcesArgs

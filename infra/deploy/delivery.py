@@ -6,6 +6,7 @@ import pulumi
 
 from gke_inference.delivery.config_sync import ConfigSync, ConfigSyncArgs, SyncedClusterArgs
 from gke_inference.delivery.model_delivery import ModelDelivery, ModelDeliveryArgs
+from gke_inference.delivery.settings import DEFAULT_BRANCH
 from infra.plan import RegionPlan
 from infra.plan.names import Names
 from infra.stack import DeliveryKind, DeliverySourceKind, Platform
@@ -75,13 +76,13 @@ def delivery_args(platform: Platform, region: RegionPlan) -> ModelDeliveryArgs |
     is_git = source.kind is DeliverySourceKind.GIT
     args = ModelDeliveryArgs(
         directory=tree_folder(platform, region.name),
-        kind=source.kind.value,
+        kind=source.kind,
         location=str(source.repo if is_git else source.image),
         namespace=region.namespace,
-        tool=delivery.tool.value,
+        tool=delivery.tool,
     )
     if is_git:
-        args["branch"] = source.branch or "main"
+        args["branch"] = source.branch or DEFAULT_BRANCH
     if source.secret is not None:
         args["secret"] = source.secret
     return args

@@ -10,7 +10,6 @@ from gke_inference.images.builder import ImageBuilder, ImageBuilderArgs
 from gke_inference.images.pull_through import (
     PullThrough,
     PullThroughArgs,
-    UpstreamCredentialsArgs,
 )
 from gke_inference.images.repository import EngineRepository, EngineRepositoryArgs
 from gke_inference.images.sources import ImageSources, ImageSourcesArgs
@@ -61,10 +60,7 @@ def build_pull_through(platform: Platform, opts: pulumi.ResourceOptions) -> list
         return []
     keys = {name: region.data_key for name, region in platform.regions.items()}
     args = PullThroughArgs(
-        credentials={
-            registry: UpstreamCredentialsArgs(secret_version=each.secret, username=each.username)
-            for registry, each in settings.credentials.items()
-        },
+        credentials=settings.credentials,
         keep_days=settings.keep_days,
         kms_keys={name: key for name, key in keys.items() if key is not None},
         labels={"env": platform.environment},
@@ -170,7 +166,7 @@ def _build(
         images=[name for name in built(plan) if _is_pinned(name)],
         location=source.repository.split("/")[3],
         project=platform.project,
-        refuse_severity=settings.refuse_severity.value,
+        refuse_severity=settings.refuse_severity,
         repositories=[repository_url(platform, region) for region in platform.regions],
         source_repository=source.repository,
     )

@@ -16,6 +16,7 @@ from gke_inference.observability.dashboards import (
     scope_of,
 )
 from gke_inference.observability.promql import Scope
+from gke_inference.observability.settings import SECRET_KINDS
 from infra.plan import Plan, ServedModel
 from infra.plan.backends import has_backends
 from infra.plan.clients import gated
@@ -25,7 +26,7 @@ from infra.plan.names import Names
 from infra.plan.streams import streams
 from infra.reading.load import PROJECT
 from infra.stack import Covers, Front, Layer, Platform, Receiver, Task
-from infra.stack.monitoring import SECRET_KINDS, secret_key
+from infra.stack.monitoring import secret_key
 
 
 def observe(plan: Plan, after: list[pulumi.Resource]) -> None:
@@ -226,7 +227,7 @@ def _at(values: pulumi.Output[list[str]], index: int) -> pulumi.Output[str]:
 def _receiver(
     name: str, receiver: Receiver, secrets: Mapping[str, pulumi.Input[str]]
 ) -> ReceiverArgs:
-    args = ReceiverArgs(kind=receiver.kind.value, name=name, severity=receiver.severity.value)
+    args = ReceiverArgs(kind=receiver.kind, name=name, severity=receiver.severity)
     if receiver.address is not None:
         args["address"] = receiver.address
     if receiver.channel is not None:
@@ -240,4 +241,4 @@ def scope(plan: Plan) -> Scope:
     """Return the scope of a platform's dashboards and alerts."""
     settings = alerts_args(plan, {}) or _dashboards(plan)
     namespace = Names(plan.platform).namespace()
-    return scope_of(observed_models(plan), namespace, settings, "models")
+    return scope_of(observed_models(plan), namespace, settings)

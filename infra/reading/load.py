@@ -14,6 +14,7 @@ import yaml
 from pydantic import ValidationError
 
 from gke_inference.catalogue.input_error import InputError, yaml_problem
+from gke_inference.observability.settings import SECRET_KINDS
 from infra.reading.layers import (
     SettingsOf,
     combined,
@@ -25,7 +26,7 @@ from infra.reading.layers import (
 from infra.reading.siblings import collisions
 from infra.rules import check
 from infra.stack import Layer, Platform
-from infra.stack.monitoring import SECRET_KINDS, secret_key
+from infra.stack.monitoring import secret_key
 from infra.stack.problems import StackError, join, one_of, problems_of, unread
 
 PROJECT: Final = "gke-inference"

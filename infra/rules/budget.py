@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.observability.rules import check_percents, check_told
 from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
 from infra.stack import Budget, Covers, Platform, ReceiverKind
@@ -22,14 +23,15 @@ def check_budget(platform: Platform) -> Iterator[InputError]:
     if budget is None:
         return
     yield from _check_notify(platform, budget)
-    for field in ("alert_percent", "forecast_percent"):
-        shares: tuple[int, ...] = getattr(budget, field)
-        if len(set(shares)) != len(shares):
-            listed = ", ".join(map(str, shares))
-            yield InputError(join("budget", field), "must not repeat a percentage", Bare(listed))
-    if not budget.billing_admins and not budget.notify and budget.topic is None:
-        message = "must be true, or notify or topic must be set: nobody would be notified"
-        yield InputError(join("budget", "billing_admins"), message, False)
+    yield from check_percents("budget.alert_percent", budget.alert_percent)
+    yield from check_percents("budget.forecast_percent", budget.forecast_percent)
+    yield from check_told(
+        "budget",
+        "notify",
+        billing_admins=budget.billing_admins,
+        has_channels=bool(budget.notify),
+        has_topic=budget.topic is not None,
+    )
 
 
 def _check_notify(platform: Platform, budget: Budget) -> Iterator[InputError]:

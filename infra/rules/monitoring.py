@@ -3,13 +3,9 @@
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import Bare, InputError
-from infra.stack import Layer, Platform, ReceiverKind
+from gke_inference.observability.rules import check_receiver
+from infra.stack import Layer, Platform
 from infra.stack.problems import join
-
-_NEEDS = {
-    ReceiverKind.EMAIL: "address",
-    ReceiverKind.SLACK: "channel",
-}
 
 
 def check_monitoring(platform: Platform) -> Iterator[InputError]:
@@ -23,13 +19,7 @@ def check_monitoring(platform: Platform) -> Iterator[InputError]:
         rule = "must have a receiver when protection is on: critical alerts would reach nobody"
         yield InputError(join("monitoring", "notify"), rule, Bare("none"))
     for name, receiver in platform.monitoring.notify.items():
-        needed = _NEEDS.get(receiver.kind)
-        for field in sorted(_NEEDS.values()):
-            where = join("monitoring", "notify", name, field)
-            value = getattr(receiver, field)
-            if field == needed and value is None:
-                yield InputError(where, f"is required when kind is {receiver.kind.value}")
-            if field != needed and value is not None:
-                yield InputError(
-                    where, f"must not be set when kind is {receiver.kind.value}", value
-                )
+        where = join("monitoring", "notify", name)
+        yield from check_receiver(
+            where, receiver.kind, address=receiver.address, channel=receiver.channel
+        )

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from gke_inference.catalogue.accelerators import machine
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.node_placement import NodePlacement
+from gke_inference.queues.rules import check_quota, check_total
 from infra.plan import CapacityByRegion, RegionCapacity, prefill_capacity
 from infra.plan.queue_places import queue_region
 from infra.plan.storage import has_folder
@@ -90,9 +91,7 @@ def _check_flavors(
     names = {flavor.capacity for flavor in queue.flavors}
     for team, share in queue.teams.items():
         path = join(where, "teams", team, "chips")
-        for capacity in share.chips:
-            if capacity not in names:
-                yield one_of(path, capacity, sorted(names))
+        yield from check_quota(path, share.chips, sorted(names))
     queued = [flavor.queued for flavor in queue.flavors]
     if True in queued and False in queued:
         rule = "must be the same in all flavors of a queue"
@@ -159,10 +158,7 @@ def _check_shares(where: str, queue: Queue, here: list[RegionCapacity]) -> Itera
             if chips < 0 or chips % node:
                 rule = f"must be 0 or a multiple of {node}, the chips of a {unit}"
                 yield InputError(join(where, "teams", team, "chips", flavor.capacity), rule, chips)
-        total = sum(shares.values())
-        if total > flavor.chips:
-            rule = f"must be at least the total of its teams ({total})"
-            yield InputError(path, rule, Bare(str(flavor.chips)))
+        yield from check_total(path, flavor.chips, shares.values())
 
 
 def _check_folders(

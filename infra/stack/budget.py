@@ -1,18 +1,22 @@
 """Budget: what a month may cost, and who is notified on the way there."""
 
 from enum import StrEnum
-from typing import Annotated
 
 from pydantic import Field
 
+from gke_inference.observability.settings import (
+    ALERT_PERCENT,
+    FORECAST_PERCENT,
+    MAX_CHANNELS,
+    BudgetUsd,
+    Percent,
+)
 from gke_inference.settings import Settings
 from gke_inference.settings.fields import (
     BillingAccount,
     Name,
     TopicName,
 )
-
-Percent = Annotated[int, Field(ge=1, le=1000)]
 
 
 class Covers(StrEnum):
@@ -27,10 +31,10 @@ class Budget(Settings):
 
     billing_account: BillingAccount
     """Billing account that pays, in US dollars."""
-    monthly_usd: int = Field(ge=1, le=1_000_000_000)
+    monthly_usd: BudgetUsd
     """Monthly budget in whole US dollars, after credits. Not below the minimum cost of what it
     covers."""
-    alert_percent: tuple[Percent, ...] = (50, 90, 100)
+    alert_percent: tuple[Percent, ...] = ALERT_PERCENT
     """Percentages of the budget at which notifications are sent."""
     billing_admins: bool = True
     """Whether to also notify administrators and users of the billing account."""
@@ -40,10 +44,10 @@ class Budget(Settings):
     which carry no label."""
     discount_percent: int = Field(default=0, ge=0, le=90)
     """Discount on list prices, from commitments or agreements, for the check of `monthly_usd`."""
-    forecast_percent: tuple[Percent, ...] = (100,)
+    forecast_percent: tuple[Percent, ...] = FORECAST_PERCENT
     """Percentages at which notifications are sent as soon as the month is forecast to reach
     them."""
-    notify: tuple[Name, ...] = Field(default=(), max_length=5)
+    notify: tuple[Name, ...] = Field(default=(), max_length=MAX_CHANNELS)
     """Receivers in `monitoring.notify` to notify. Only receivers of kind `email` are supported."""
     topic: TopicName | None = None
     """Pub/Sub topic that receives the budget status, for programs."""

@@ -4,6 +4,7 @@ from enum import StrEnum
 
 from pydantic import ConfigDict, Field
 
+from gke_inference.delivery.settings import DeliverySourceKind, DeliveryTool
 from gke_inference.settings import Settings
 from gke_inference.settings.fields import (
     Branch,
@@ -16,20 +17,6 @@ class DeliveryKind(StrEnum):
 
     PULUMI = "pulumi"
     GITOPS = "gitops"
-
-
-class DeliveryTool(StrEnum):
-    """Tool that reads the object tree and applies it."""
-
-    CONFIG_SYNC = "config-sync"
-    ARGO_CD = "argo-cd"
-
-
-class DeliverySourceKind(StrEnum):
-    """Type of the source of the object tree."""
-
-    GIT = "git"
-    OCI = "oci"
 
 
 class DeliverySource(Settings):

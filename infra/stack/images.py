@@ -4,13 +4,18 @@ from enum import StrEnum
 
 from pydantic import Field
 
+from gke_inference.images.settings import (
+    DEFAULT_BRANCH,
+    KEEP_DAYS,
+    KeepDays,
+    UpstreamCredentials,
+)
 from gke_inference.settings import Settings
 from gke_inference.settings.fields import (
     Branch,
     Digest,
     Hostname,
     Name,
-    SecretVersion,
     SourceRepository,
 )
 
@@ -23,21 +28,12 @@ class Attestation(StrEnum):
     ENFORCE = "enforce"
 
 
-class VulnerabilitySeverity(StrEnum):
-    """Severity of a known vulnerability."""
-
-    LOW = "low"
-    MEDIUM = "medium"
-    HIGH = "high"
-    CRITICAL = "critical"
-
-
 class Source(Settings):
     """Location of the sources of the platform's images."""
 
     repository: SourceRepository
     """Repository connected to Cloud Build, by its resource name."""
-    branch: Branch = "main"
+    branch: Branch = DEFAULT_BRANCH
     """Branch whose pushes trigger a build."""
 
 
@@ -52,16 +48,6 @@ class ImageBuilds(Settings):
     """Minimum severity of a known vulnerability that fails a build."""
 
 
-class UpstreamCredentials(Settings):
-    """Credentials for a registry that images are pulled from."""
-
-    username: str = Field(min_length=1, max_length=200)
-    """User name."""
-    secret: SecretVersion
-    """Secret version with the password or access token: projects/P/secrets/S/versions/V. It must
-    exist before `up`."""
-
-
 class PullThrough(Settings):
     """Remote repositories of Artifact Registry, which cache third-party images in each region."""
 
@@ -72,7 +58,7 @@ class PullThrough(Settings):
     )
     """Credentials by registry. By default, images are pulled anonymously, which Docker Hub
     limits."""
-    keep_days: int = Field(default=90, ge=1, le=3650)
+    keep_days: KeepDays = KEEP_DAYS
     """Days that an image is cached. The last three versions of each image are always kept."""
 
 

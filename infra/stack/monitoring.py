@@ -1,9 +1,14 @@
 """Monitoring: scraping, dashboards, alerts and notification."""
 
-from enum import StrEnum
-
 from pydantic import Field
 
+from gke_inference.observability.settings import (
+    SCRAPE_SECONDS,
+    CostLimit,
+    ReceiverKind,
+    ScrapeSeconds,
+    Severity,
+)
 from gke_inference.settings import Settings
 from gke_inference.settings.fields import (
     Channel,
@@ -13,29 +18,9 @@ from gke_inference.settings.fields import (
 )
 
 
-class ReceiverKind(StrEnum):
-    """Types of notification channels."""
-
-    EMAIL = "email"
-    PAGERDUTY = "pagerduty"
-    SLACK = "slack"
-    WEBHOOK = "webhook"
-
-
-SECRET_KINDS = (ReceiverKind.PAGERDUTY, ReceiverKind.SLACK, ReceiverKind.WEBHOOK)
-"""Receiver kinds that need a secret."""
-
-
 def secret_key(receiver: str) -> str:
     """Return the configuration key of a receiver's secret."""
     return f"notify-{receiver}"
-
-
-class Severity(StrEnum):
-    """Severity of an alert."""
-
-    WARNING = "warning"
-    CRITICAL = "critical"
 
 
 class Receiver(Settings):
@@ -67,7 +52,7 @@ class Monitoring(Settings):
 
     alerts: bool = True
     """Whether to create alert policies."""
-    cost_limit_usd_per_hour: float | None = Field(default=None, gt=0)
+    cost_limit_usd_per_hour: CostLimit | None = None
     """Hourly list price of all replicas combined above which an alert fires. No limit by
     default."""
     dashboards: bool = True
@@ -80,7 +65,7 @@ class Monitoring(Settings):
     there."""
     traces: Traces | None = None
     """Request tracing. None by default."""
-    scrape_seconds: int = Field(default=15, ge=5, le=60)
+    scrape_seconds: ScrapeSeconds = SCRAPE_SECONDS
     """Scrape interval of engine metrics."""
     metrics_adapter: bool = True
     """Whether to install the metrics adapter that autoscalers use to read these metrics. Set to

@@ -2,6 +2,7 @@
 
 from pydantic import Field
 
+from gke_inference.queues.settings import FlavorChips, TeamChips
 from gke_inference.settings import Settings
 from gke_inference.settings.fields import (
     Name,
@@ -14,7 +15,7 @@ class QueueFlavor(Settings):
 
     capacity: Name
     """Capacity that provides the chips. No model or other queue may use it."""
-    chips: int = Field(ge=1, le=100_000)
+    chips: FlavorChips
     """Maximum number of chips for the jobs of all teams combined."""
     queued: bool = False
     """Whether GKE provisions all nodes of a job together or none (queued provisioning), as jobs
@@ -30,14 +31,14 @@ class QueueTeam(Settings):
 
     chips: dict[Name, int] = Field(default_factory=dict[str, int])
     """Nominal quota of chips, by capacity. An omitted capacity is 0."""
-    borrow: int | None = Field(default=None, ge=0, le=100_000)
+    borrow: TeamChips | None = None
     """Chips of each capacity that it may borrow beyond its quota while other teams do not use them.
     By default, all of them."""
     shared_folder: bool = False
     """Whether its jobs have the claim `shared-folder`, the folder of `storage.filestore` or
     `storage.lustre`. Models with live adapters there serve the adapters that jobs write. The jobs
     can write to the whole folder: only one team of a region can have it."""
-    lend: int | None = Field(default=None, ge=0, le=100_000)
+    lend: TeamChips | None = None
     """Unused chips of each capacity that it lends to other teams, at most its quota. By default,
     all."""
 

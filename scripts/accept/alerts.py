@@ -80,7 +80,7 @@ def _receiver(
     wanted: Sequence[Alert],
     policies: Mapping[str, Object],
 ) -> Row:
-    notified = [each for each in wanted if is_notified(receiver.severity.value, each.severity)]
+    notified = [each for each in wanted if is_notified(receiver.severity, Severity(each.severity))]
     what = "critical ones" if receiver.severity is Severity.CRITICAL else "all"
     predicted = f"{receiver.kind.value}; notified of {len(notified)} alerts ({what})"
     subject = Subject("receiver", name, predicted)
@@ -112,7 +112,7 @@ def judged_channel(
     Fields: docs.cloud.google.com/monitoring/api/ref_v3/rest/v3/projects.notificationChannels
     (2026-11-22).
     """
-    kind = KINDS[receiver.kind.value][0]
+    kind = KINDS[receiver.kind][0]
     if channel.get("type") != kind:
         return subject.not_met(f"the channel is {channel.get('type')}; must be {kind}")
     if not channel.get("enabled", True):

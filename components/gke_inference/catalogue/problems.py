@@ -160,7 +160,9 @@ class Document:
                 return _word(path, at, schema, str(details["input"]))
             case "literal_error":
                 known = ", ".join(map(str, schema.get("enum", ())))
-                return InputError(path, f"must be one of {known}", shown_value(details["input"]))
+                given = details["input"]
+                shown = given if isinstance(given, str) else shown_value(given)
+                return InputError(path, f"must be one of {known}", shown)
             case kind if kind in _TYPE_WORDS:
                 return _type(path, _TYPE_WORDS[kind], details["input"])
             case _:

@@ -1,10 +1,12 @@
 """Config Sync in clusters, as a feature of the project's fleet."""
 
-from typing import NotRequired, TypedDict
+from typing import Annotated, NotRequired, TypedDict
 
 import pulumi
 from pulumi_gcp import gkehub
+from pydantic import Field
 
+from gke_inference.base.checked import checked
 from gke_inference.base.inputs import under, user_labels
 
 FEATURE = "configmanagement"
@@ -25,8 +27,8 @@ class SyncedClusterArgs(TypedDict):
 class ConfigSyncArgs(TypedDict):
     """Inputs of `ConfigSync`."""
 
-    clusters: dict[str, SyncedClusterArgs]
-    """Clusters, each under a name of your choice. At least one."""
+    clusters: Annotated[dict[str, SyncedClusterArgs], Field(min_length=1)]
+    """Clusters, each under a name of your choice."""
     project: str
     """Project of the fleet and of the clusters."""
     labels: NotRequired[dict[str, str]]
@@ -47,9 +49,8 @@ class ConfigSync(pulumi.ComponentResource):
         self, name: str, args: ConfigSyncArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:ConfigSync", name, {}, opts)
+        args = checked(ConfigSyncArgs, args)
         labels = user_labels(args, "delivery")
-        if not args["clusters"]:
-            raise pulumi.InputPropertyError("clusters", "must have one cluster or more, got none")
         feature = gkehub.Feature(
             name,
             labels=labels,

@@ -4,14 +4,16 @@ from typing import Final, NotRequired, TypedDict
 
 import pulumi
 
-from gke_inference.base.inputs import name_of, one_of, under
+from gke_inference.base.checked import checked
+from gke_inference.base.inputs import name_of, under
 from gke_inference.base.manifests import Manifest, labels_for, manifest, register
+from gke_inference.settings.fields import Branch, ObjectName
+
+from .settings import DEFAULT_BRANCH, DeliverySourceKind, DeliveryTool
 
 SYNC_NAME: Final = "repo-sync"
 """Name of the RepoSync. With exactly this name, its reconciler's account is
 `ns-reconciler-NAMESPACE`; otherwise, the account name also contains that of the RepoSync."""
-TOOLS: Final = ("argo-cd", "config-sync")
-KINDS: Final = ("git", "oci")
 _TAKES_ALL: Final = {"configsync.gke.io/deletion-propagation-policy": "Foreground"}
 """Deletes the objects before the RepoSync. Without it, servers would keep running and cost
 money."""
@@ -24,17 +26,17 @@ class ModelDeliveryArgs(TypedDict):
 
     directory: str
     """Folder of the objects in the source, empty for the root."""
-    kind: str
-    """Type of the source: `git` or `oci`."""
+    kind: DeliverySourceKind
+    """Type of the source."""
     location: str
     """URL of the repository, or `HOST/PATH:TAG` of the artifact."""
     namespace: str
     """Namespace of the objects, which must exist."""
-    tool: str
-    """`config-sync` or `argo-cd`, which must be in the cluster."""
-    branch: NotRequired[str]
+    tool: DeliveryTool
+    """Tool, which must be in the cluster."""
+    branch: NotRequired[Branch]
     """Branch, where `kind` is `git`. Default: `main`."""
-    secret: NotRequired[str]
+    secret: NotRequired[ObjectName]
     """Secret in the namespace that Config Sync uses to read the repository, with the keys
     `username` and `token`, or `ssh`. Default: none, for a public repository."""
 
@@ -54,12 +56,14 @@ class ModelDelivery(pulumi.ComponentResource):
         self, name: str, args: ModelDeliveryArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:ModelDelivery", name, {}, opts)
+        args = checked(ModelDeliveryArgs, args)
         name_of(args, "namespace", "namespace")
-        tool, kind = one_of(args, "tool", TOOLS), one_of(args, "kind", KINDS)
-        if args.get("secret") is not None and (tool, kind) != ("config-sync", "git"):
+        tool = args["tool"]
+        has_logins = (tool, args["kind"]) != (DeliveryTool.CONFIG_SYNC, DeliverySourceKind.GIT)
+        if "secret" in args and has_logins:
             message = "must not be set except for git with config-sync"
-            raise pulumi.InputPropertyError("secret", f"{message}, got {args.get('secret')!r}")
-        made = repo_sync(args) if tool == "config-sync" else application(args)
+            raise pulumi.InputPropertyError("secret", f"{message}, got {args['secret']!r}")
+        made = repo_sync(args) if tool is DeliveryTool.CONFIG_SYNC else application(args)
         register(name, made, under(self))
         self.object_name = pulumi.Output.from_input(str(made["metadata"]["name"]))
         self.register_outputs({"objectName": self.object_name})
@@ -68,12 +72,12 @@ class ModelDelivery(pulumi.ComponentResource):
 def repo_sync(args: ModelDeliveryArgs) -> Manifest:
     """Return the Config Sync RepoSync."""
     place = {"dir": args["directory"]} if args["directory"] else {}
-    spec: Manifest = {"sourceFormat": "unstructured", "sourceType": args["kind"]}
-    if args["kind"] == "git":
+    spec: Manifest = {"sourceFormat": "unstructured", "sourceType": args["kind"].value}
+    if args["kind"] is DeliverySourceKind.GIT:
         secret = args.get("secret")
         spec["git"] = {
             "auth": "none" if secret is None else _login(args["location"]),
-            "branch": args.get("branch", "main"),
+            "branch": args.get("branch", DEFAULT_BRANCH),
             "repo": args["location"],
             **place,
             **({} if secret is None else {"secretRef": {"name": secret}}),
@@ -100,8 +104,8 @@ def _login(repository: str) -> str:
 def application(args: ModelDeliveryArgs) -> Manifest:
     """Return the Argo CD Application, in the namespace that it manages."""
     namespace = args["namespace"]
-    if args["kind"] == "git":
-        repository, revision = args["location"], args.get("branch", "main")
+    if args["kind"] is DeliverySourceKind.GIT:
+        repository, revision = args["location"], args.get("branch", DEFAULT_BRANCH)
     else:
         image, _, revision = args["location"].rpartition(":")
         repository = f"oci://{image}"

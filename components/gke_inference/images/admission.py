@@ -1,11 +1,13 @@
 """Admission of images to the clusters of a project."""
 
 import re
-from typing import NotRequired, TypedDict
+from typing import Annotated, NotRequired, TypedDict
 
 import pulumi
 from pulumi_gcp import binaryauthorization
+from pydantic import Field
 
+from gke_inference.base.checked import checked
 from gke_inference.base.inputs import under
 
 _CLUSTER = re.compile(r"[a-z]+-[a-z]+\d+(-[a-z0-9]+)?\.[a-z][-a-z0-9]*")
@@ -14,7 +16,7 @@ _CLUSTER = re.compile(r"[a-z]+-[a-z]+\d+(-[a-z0-9]+)?\.[a-z][-a-z0-9]*")
 class ImageAdmissionArgs(TypedDict):
     """Inputs of `ImageAdmission`."""
 
-    attestors: list[pulumi.Input[str]]
+    attestors: Annotated[list[pulumi.Input[str]], Field(min_length=1)]
     """Attestors that must all have signed an image: `ImageAttestor.attestor`."""
     clusters: list[str]
     """Clusters that the rule applies to, as `LOCATION.NAME`. Other clusters of the project are not
@@ -36,8 +38,7 @@ class ImageAdmission(pulumi.ComponentResource):
         self, name: str, args: ImageAdmissionArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:ImageAdmission", name, {}, opts)
-        if not args["attestors"]:
-            raise pulumi.InputPropertyError("attestors", "must name at least one, got none")
+        args = checked(ImageAdmissionArgs, args)
         for cluster in args["clusters"]:
             if not _CLUSTER.fullmatch(cluster):
                 raise pulumi.InputPropertyError(

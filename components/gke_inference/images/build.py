@@ -6,13 +6,13 @@ from typing import NotRequired, TypedDict
 import pulumi
 from pulumi_gcp import cloudbuild
 
-from gke_inference.base.inputs import one_of, under
+from gke_inference.base.checked import checked
+from gke_inference.base.inputs import under
 from gke_inference.catalogue.versions import builds
+from gke_inference.settings.fields import Branch, SourceRepository
 
 from .build_steps import DISK_GB, TIMEOUT_SECONDS, BuildError, Target, steps
-
-_REPOSITORY = re.compile(r"projects/[^/]+/locations/[^/]+/connections/[^/]+/repositories/[^/]+")
-_SEVERITIES = ("low", "medium", "high", "critical")
+from .settings import DEFAULT_BRANCH, VulnerabilitySeverity
 
 
 class ImageBuildArgs(TypedDict):
@@ -28,18 +28,17 @@ class ImageBuildArgs(TypedDict):
     """Project of the builds."""
     repositories: list[str]
     """`LOCATION-docker.pkg.dev/PROJECT/NAME` of each region. Builds push to the first one."""
-    source_repository: str
+    source_repository: SourceRepository
     """Repository with these sources that is connected to Cloud Build, as
     `projects/P/locations/L/connections/C/repositories/R`."""
     attestor: NotRequired[pulumi.Input[str]]
     """`ImageAttestor.attestor`. Default: no attestation."""
-    branch: NotRequired[str]
+    branch: NotRequired[Branch]
     """Branch whose pushes trigger a build. Default: `main`."""
     key_version: NotRequired[pulumi.Input[str]]
     """`ImageAttestor.key_version`. Required with `attestor`."""
-    refuse_severity: NotRequired[str]
-    """Minimum severity of a known vulnerability that fails a build: `low`, `medium`, `high` or
-    `critical`. Default: `critical`."""
+    refuse_severity: NotRequired[VulnerabilitySeverity]
+    """Minimum severity of a known vulnerability that fails a build. Default: `critical`."""
 
 
 class ImageBuild(pulumi.ComponentResource):
@@ -52,12 +51,7 @@ class ImageBuild(pulumi.ComponentResource):
         self, name: str, args: ImageBuildArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:ImageBuild", name, {}, opts)
-        if not _REPOSITORY.fullmatch(args["source_repository"]):
-            raise pulumi.InputPropertyError(
-                "sourceRepository",
-                "must be projects/P/locations/L/connections/C/repositories/R,"
-                f" got {args['source_repository']!r}",
-            )
+        args = checked(ImageBuildArgs, args)
         made = [self._build_trigger(name, args, image) for image in sorted(args["images"])]
         self.triggers = pulumi.Output.all(*[trigger.name for trigger in made]).apply(
             lambda names: sorted(str(each) for each in names)
@@ -69,12 +63,13 @@ class ImageBuild(pulumi.ComponentResource):
         if build is None:
             known = ", ".join(builds())
             raise pulumi.InputPropertyError("images", f"must be of {known}, got {image!r}")
-        severity = one_of(args, "refuse_severity", _SEVERITIES, "critical")
         target = Target(
             attestor="$_ATTESTOR" if "attestor" in args else None,
             build=build,
             key_version="$_KEY_VERSION" if "key_version" in args else None,
-            refuse_severity=severity.upper(),
+            refuse_severity=args.get(
+                "refuse_severity", VulnerabilitySeverity.CRITICAL
+            ).value.upper(),
             repositories=tuple(args["repositories"]),
             revision="$COMMIT_SHA",
         )
@@ -90,7 +85,7 @@ class ImageBuild(pulumi.ComponentResource):
             name=f"gke-inference-{build.folder}",
             project=args["project"],
             repository_event_config={
-                "push": {"branch": f"^{re.escape(args.get('branch', 'main'))}$"},
+                "push": {"branch": f"^{re.escape(args.get('branch', DEFAULT_BRANCH))}$"},
                 "repository": args["source_repository"],
             },
             service_account=pulumi.Output.concat(

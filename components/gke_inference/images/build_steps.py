@@ -10,7 +10,9 @@ from typing import Any
 
 from gke_inference.catalogue.versions import Build
 
-SEVERITIES = ("LOW", "MEDIUM", "HIGH", "CRITICAL")
+from .settings import VulnerabilitySeverity
+
+SEVERITIES = tuple(severity.value.upper() for severity in VulnerabilitySeverity)
 """In ascending order, in the spelling of Artifact Analysis."""
 TIMEOUT_SECONDS = 7_200
 """Builds pull and push tens of GB."""

@@ -6,28 +6,18 @@ from typing import Any, NotRequired, TypedDict
 import pulumi
 from pulumi_gcp import artifactregistry, secretmanager
 
-from gke_inference.base.inputs import under, user_labels, whole
+from gke_inference.base.checked import checked
+from gke_inference.base.inputs import under, user_labels
 from gke_inference.base.propagation import until_effective
 from gke_inference.base.service_agents import ARTIFACT_REGISTRY
 from gke_inference.catalogue.versions import DOCKER_HUB, remote_repository
+from gke_inference.settings.fields import Hostname
+
+from .settings import KEEP_DAYS, KeepDays, UpstreamCredentials
 
 _DAY_SECONDS = 86_400
-_HOST = re.compile(r"([a-z0-9-]+\.)+[a-z]{2,}")
 _KEPT_VERSIONS = 3
 _REPOSITORY_ID = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
-_SECRET_VERSION = re.compile(
-    r"projects/(?P<project>[^/]+)/secrets/(?P<secret>[^/]+)/versions/([1-9]\d*|latest)"
-)
-
-
-class UpstreamCredentialsArgs(TypedDict):
-    """Credentials for a registry that images are pulled from."""
-
-    secret_version: str
-    """Secret version with the password or access token: projects/P/secrets/S/versions/V. It must
-    exist, as Artifact Registry checks the credentials when it creates the repository."""
-    username: str
-    """User name."""
 
 
 class PullThroughArgs(TypedDict):
@@ -39,15 +29,15 @@ class PullThroughArgs(TypedDict):
     """Project of the repositories."""
     project_number: pulumi.Input[str]
     """Number of that project, for its Artifact Registry service agent."""
-    registries: list[str]
+    registries: list[Hostname]
     """Host names of the registries, such as `docker.io` or `ghcr.io`."""
     repository_prefix: str
     """Prefix of the repositories' names: PREFIX-docker-io for `docker.io`."""
-    credentials: NotRequired[dict[str, UpstreamCredentialsArgs]]
+    credentials: NotRequired[dict[str, UpstreamCredentials]]
     """Credentials by registry. Default: none, images are pulled anonymously."""
-    keep_days: NotRequired[int]
-    """Days that an image is cached, 1 to 3650; the last three versions of each image are always
-    kept. Default: 90."""
+    keep_days: NotRequired[KeepDays]
+    """Days that an image is cached; the last three versions of each image are always kept.
+    Default: 90."""
     kms_keys: NotRequired[dict[str, pulumi.Input[str]]]
     """Cloud KMS key of the images by region; Artifact Registry's service agent must be allowed to
     use it. Default: Google's keys."""
@@ -68,8 +58,9 @@ class PullThrough(pulumi.ComponentResource):
         self, name: str, args: PullThroughArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:PullThrough", name, {}, opts)
+        args = checked(PullThroughArgs, args)
         names = _names(args)
-        days = whole(args, "keep_days", 90, least=1, most=3650)
+        days = args.get("keep_days", KEEP_DAYS)
         logins = _logins(args)
         hooks = until_effective(self, name) if logins else None
         readable = self._let_agent_read(name, args, logins, hooks)
@@ -103,14 +94,14 @@ class PullThrough(pulumi.ComponentResource):
         self,
         name: str,
         args: PullThroughArgs,
-        logins: dict[str, UpstreamCredentialsArgs],
+        logins: dict[str, UpstreamCredentials],
         hooks: pulumi.ResourceHookBinding | None,
     ) -> list[pulumi.Resource]:
         """Allow the service agent to read the passwords, each secret once."""
         if not logins:
             return []
         agent = ARTIFACT_REGISTRY.ensure(name, args["project"], self)
-        secrets = {_secret(login["secret_version"]) for login in logins.values()}
+        secrets = {_secret(login.secret) for login in logins.values()}
         member = pulumi.Output.from_input(args["project_number"]).apply(ARTIFACT_REGISTRY.member)
         return [
             secretmanager.SecretIamMember(
@@ -128,11 +119,7 @@ class PullThrough(pulumi.ComponentResource):
 def _names(args: PullThroughArgs) -> dict[str, str]:
     """Return the name of the repository of each registry."""
     names: dict[str, str] = {}
-    for at, registry in enumerate(args["registries"]):
-        if not _HOST.fullmatch(registry):
-            raise pulumi.InputPropertyError(
-                f"registries[{at}]", f"must be a host name such as ghcr.io, got {registry!r}"
-            )
+    for registry in args["registries"]:
         names[registry] = remote_repository(args["repository_prefix"], registry)
         if not _REPOSITORY_ID.fullmatch(names[registry]):
             raise pulumi.InputPropertyError(
@@ -143,31 +130,23 @@ def _names(args: PullThroughArgs) -> dict[str, str]:
     return names
 
 
-def _logins(args: PullThroughArgs) -> dict[str, UpstreamCredentialsArgs]:
+def _logins(args: PullThroughArgs) -> dict[str, UpstreamCredentials]:
     logins = dict(args.get("credentials") or {})
-    for registry, login in logins.items():
+    for registry in logins:
         where = f"credentials.{registry}"
         if registry not in args["registries"]:
             known = ", ".join(args["registries"])
             raise pulumi.InputPropertyError(where, f"must be for one of {known}, got {registry!r}")
-        if not _SECRET_VERSION.fullmatch(login["secret_version"]):
-            raise pulumi.InputPropertyError(
-                f"{where}.secretVersion",
-                "must be projects/PROJECT/secrets/SECRET/versions/VERSION,"
-                f" got {login['secret_version']!r}",
-            )
     return logins
 
 
 def _secret(version: str) -> tuple[str, str]:
     """Return the project and the name of a version's secret."""
-    found = _SECRET_VERSION.fullmatch(version)
-    if found is None:
-        raise ValueError(f"must be a secret version, got {version!r}")
-    return found["project"], found["secret"]
+    _, project, _, secret, _, _ = version.split("/")
+    return project, secret
 
 
-def _remote(registry: str, login: UpstreamCredentialsArgs | None) -> Any:
+def _remote(registry: str, login: UpstreamCredentials | None) -> Any:
     """Return the upstream of a registry's repository."""
     upstream: dict[str, Any] = {"custom_repository": {"uri": f"https://{registry}"}}
     if registry == DOCKER_HUB:
@@ -176,8 +155,8 @@ def _remote(registry: str, login: UpstreamCredentialsArgs | None) -> Any:
     if login is not None:
         config["upstream_credentials"] = {
             "username_password_credentials": {
-                "password_secret_version": login["secret_version"],
-                "username": login["username"],
+                "password_secret_version": login.secret,
+                "username": login.username,
             }
         }
     return config

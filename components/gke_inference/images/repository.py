@@ -6,10 +6,14 @@ from typing import NotRequired, TypedDict
 import pulumi
 from pulumi_gcp import artifactregistry
 
-from gke_inference.base.inputs import under, user_labels, whole
+from gke_inference.base.checked import checked
+from gke_inference.base.inputs import under, user_labels
+
+from .settings import KeepDays
 
 _REPOSITORY_ID = re.compile(r"[a-z][a-z0-9-]{0,61}[a-z0-9]")
 _DAY_SECONDS = 86_400
+_UNTAGGED_DAYS = 30
 _SETTINGS = {"kms_key": "kmsKey", "labels": "labels", "untagged_days": "untaggedDays"}
 """Arguments that apply only to a created repository, and their names in messages."""
 
@@ -32,8 +36,8 @@ class EngineRepositoryArgs(TypedDict):
     """Additional labels for the repository, which also appear in billing."""
     readers: NotRequired[list[pulumi.Input[str]]]
     """Members that may pull in addition to those of the project. Default: none."""
-    untagged_days: NotRequired[int]
-    """Days that an untagged image is kept, 1 to 3650. Default: 30."""
+    untagged_days: NotRequired[KeepDays]
+    """Days that an untagged image is kept. Default: 30."""
     writers: NotRequired[list[pulumi.Input[str]]]
     """Members that may push, such as `serviceAccount:...`. Default: only those of the project."""
 
@@ -54,6 +58,7 @@ class EngineRepository(pulumi.ComponentResource):
         self, name: str, args: EngineRepositoryArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:EngineRepository", name, {}, opts)
+        args = checked(EngineRepositoryArgs, args)
         repository_id = args["repository_id"]
         if not _REPOSITORY_ID.fullmatch(repository_id):
             raise pulumi.InputPropertyError(
@@ -92,7 +97,7 @@ class EngineRepository(pulumi.ComponentResource):
     def _build_repository(
         self, name: str, args: EngineRepositoryArgs
     ) -> artifactregistry.Repository:
-        days = whole(args, "untagged_days", 30, least=1, most=3650)
+        days = args.get("untagged_days", _UNTAGGED_DAYS)
         return artifactregistry.Repository(
             name,
             # With immutable tags, a tagged image cannot be deleted, not even by a cleanup policy.

@@ -11,8 +11,6 @@ from gke_inference.catalogue.data_file import read_table
 from .promql import Dialect, Scope, fill
 
 _FILE = Path(__file__).parent / "data" / "alerts.yaml"
-SEVERITIES = ("warning", "critical")
-"""In ascending order."""
 RUNBOOKS = "docs/runbooks"
 """Location of the runbooks in the project's repository."""
 

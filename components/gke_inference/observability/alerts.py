@@ -1,54 +1,68 @@
 """Alert policies of a platform, and their notification channels."""
 
-from typing import NotRequired, TypedDict
+from collections.abc import Iterator
+from typing import Annotated, Literal, NotRequired, TypedDict
 
 import pulumi
 from pulumi_gcp import monitoring
+from pydantic import Field
 
-from gke_inference.base.inputs import one_of, under, whole
+from gke_inference.base.checked import checked, keep
+from gke_inference.base.inputs import under
+from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.labels import MANAGED_BY
 from gke_inference.catalogue.load_balancing import HEALTH_PATH
+from gke_inference.catalogue.problems import join
+from gke_inference.settings.fields import Channel, EmailAddress, Port
 
-from .alert_source import RUNBOOKS, SEVERITIES, Alert, alerts, runbook_name
+from .alert_source import RUNBOOKS, Alert, alerts, runbook_name
 from .dashboards import ObservedModelArgs, scope_of
 from .promql import Dialect
+from .rules import check_receiver
+from .settings import (
+    SECRET_KINDS,
+    CostLimit,
+    QueueLimit,
+    ReceiverKind,
+    Severity,
+    TrainSeconds,
+)
 
 KINDS = {
-    "email": ("email", "address", "email_address"),
-    "pagerduty": ("pagerduty", None, ""),
-    "slack": ("slack", "channel", "channel_name"),
-    "webhook": ("webhook_tokenauth", None, ""),
+    ReceiverKind.EMAIL: ("email", "email_address"),
+    ReceiverKind.PAGERDUTY: ("pagerduty", None),
+    ReceiverKind.SLACK: ("slack", "channel_name"),
+    ReceiverKind.WEBHOOK: ("webhook_tokenauth", None),
 }
-"""Receiver kinds: type in Cloud Monitoring, required field, and the label for that field."""
+"""Receiver kinds: type in Cloud Monitoring, and the label for the address or the channel."""
 
-_WITH_SECRET = ("pagerduty", "slack", "webhook")
 _UPTIME_PERIOD, _UPTIME_TIMEOUT = "60s", "10s"
 
 
 class ReceiverArgs(TypedDict):
     """One notification channel."""
 
-    kind: str
-    """`email`, `slack`, `pagerduty` or `webhook`."""
+    kind: ReceiverKind
+    """Type of the notification channel."""
     name: str
     """Name shown in the console."""
-    address: NotRequired[str]
+    address: NotRequired[EmailAddress]
     """Address of an email receiver."""
-    channel: NotRequired[str]
+    channel: NotRequired[Channel]
     """Channel of a Slack receiver, such as `#oncall`."""
     secret: NotRequired[pulumi.Input[str]]
     """Token of a Slack receiver, integration key of a PagerDuty receiver, or URL of a webhook,
     including its token."""
-    severity: NotRequired[str]
+    severity: NotRequired[Severity]
     """Minimum severity: `warning` (default) for all alerts, `critical` for urgent ones only."""
 
 
 class AlertsArgs(TypedDict):
     """Inputs of `Alerts`."""
 
-    exposure: str
-    """`external` or `internal`: from where clients connect."""
-    models: list[ObservedModelArgs]
+    exposure: Literal["external", "internal"]
+    """From where clients connect."""
+    models: Annotated[list[ObservedModelArgs], Field(min_length=1)]
     """Models, each with its engines, picker and promised latency."""
     namespace: str
     """Namespace of the engines and pickers."""
@@ -64,7 +78,7 @@ class AlertsArgs(TypedDict):
     """Whether a `BatchService` is in the namespace. Default: false."""
     clients: NotRequired[bool]
     """Whether a `ClientGate` named `client-gate` is in the namespace. Default: false."""
-    cost_limit_usd_per_hour: NotRequired[float]
+    cost_limit_usd_per_hour: NotRequired[CostLimit]
     """Hourly list price of all replicas combined above which an alert fires. Default: no such
     alert."""
     front: NotRequired[bool]
@@ -85,14 +99,14 @@ class AlertsArgs(TypedDict):
     personal_images: NotRequired[str]
     """Name of the service for personalized images (`PersonalFrontArgs.service_name`). Default:
     none."""
-    personal_train_seconds: NotRequired[int]
-    """Maximum time of its training jobs (`PersonalWorkerArgs.train_seconds`), 60 to 259200; an
-    alert fires at half of it. Default: 14400."""
+    personal_train_seconds: NotRequired[TrainSeconds]
+    """Maximum time of its training jobs (`PersonalWorkerArgs.train_seconds`); an alert fires at
+    half of it. Default: 14400."""
     queue_clusters: NotRequired[list[str]]
     """Clusters with job queues (`QueueOperator` with `metrics_namespace`). Default: none."""
-    queue_limit: NotRequired[int]
+    queue_limit: NotRequired[QueueLimit]
     """Waiting requests per replica for 5 minutes above which an alert fires. Default: 20."""
-    port: NotRequired[int]
+    port: NotRequired[Port]
     """HTTPS port of the endpoint. Default: 443."""
     receivers: NotRequired[list[ReceiverArgs]]
     """Notification channels. Default: none; incidents appear only in the console."""
@@ -120,9 +134,10 @@ class Alerts(pulumi.ComponentResource):
         self, name: str, args: AlertsArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:Alerts", name, {}, opts)
-        scope = scope_of(args["models"], args["namespace"], args, "models")
+        args = checked(AlertsArgs, args)
+        scope = scope_of(args["models"], args["namespace"], args)
         receivers = args.get("receivers", [])
-        _check(receivers, args)
+        keep(_problems(receivers))
         channels = {
             receiver["name"]: self._build_channel(name, args, receiver) for receiver in receivers
         }
@@ -133,7 +148,7 @@ class Alerts(pulumi.ComponentResource):
             notified = [
                 channels[receiver["name"]].id
                 for receiver in receivers
-                if is_notified(receiver.get("severity", SEVERITIES[0]), alert.severity)
+                if is_notified(receiver.get("severity", Severity.WARNING), Severity(alert.severity))
             ]
             self._build_policy(name, args, alert, notified)
         self.channels = pulumi.Output.all(*[made.id for made in channels.values()]).apply(_strings)
@@ -161,7 +176,7 @@ class Alerts(pulumi.ComponentResource):
             display_name=f"{args['title']}: {hostname}",
             http_check={
                 "path": args.get("health_path", HEALTH_PATH),
-                "port": whole(args, "port", 443, least=1, most=65_535),
+                "port": args.get("port", 443),
                 "use_ssl": True,
                 "validate_ssl": True,
             },
@@ -209,10 +224,10 @@ class Alerts(pulumi.ComponentResource):
 
 def _labels(receiver: ReceiverArgs) -> dict[str, pulumi.Input[str]]:
     """Return the address of a channel. That of a webhook contains a token and stays secret."""
-    if receiver["kind"] == "webhook":
+    if receiver["kind"] is ReceiverKind.WEBHOOK:
         return {"url": pulumi.Output.secret(receiver.get("secret", ""))}
-    _, field, label = KINDS[receiver["kind"]]
-    return {} if field is None else {label: str(receiver.get(field))}
+    _, label = KINDS[receiver["kind"]]
+    return {} if label is None else {label: receiver.get("address") or receiver.get("channel", "")}
 
 
 def _sensitive(
@@ -220,9 +235,9 @@ def _sensitive(
 ) -> monitoring.NotificationChannelSensitiveLabelsArgsDict | None:
     """Return the part of a channel that only Cloud Monitoring may read."""
     secret = pulumi.Output.secret(receiver.get("secret", ""))
-    if receiver["kind"] == "slack":
+    if receiver["kind"] is ReceiverKind.SLACK:
         return {"auth_token": secret}
-    return {"service_key": secret} if receiver["kind"] == "pagerduty" else None
+    return {"service_key": secret} if receiver["kind"] is ReceiverKind.PAGERDUTY else None
 
 
 def _documentation(alert: Alert, url: str | None) -> monitoring.AlertPolicyDocumentationArgsDict:
@@ -238,29 +253,21 @@ def _documentation(alert: Alert, url: str | None) -> monitoring.AlertPolicyDocum
     return made
 
 
-def is_notified(least: str, severity: str) -> bool:
+def is_notified(least: Severity, severity: Severity) -> bool:
     """Return whether a receiver with a minimum severity is notified of an alert's severity."""
-    return SEVERITIES.index(severity) >= SEVERITIES.index(least)
+    return list(Severity).index(severity) >= list(Severity).index(least)
 
 
-def _check(receivers: list[ReceiverArgs], args: AlertsArgs) -> None:
+def _problems(receivers: list[ReceiverArgs]) -> Iterator[InputError]:
     for at, receiver in enumerate(receivers):
-        where = f"receivers[{at}]"
-        kind = one_of(receiver, "kind", tuple(KINDS))
-        one_of(receiver, "severity", SEVERITIES, SEVERITIES[0])
-        field = KINDS[kind][1]
-        if field is not None and not receiver.get(field):
-            message = f"must be set for a receiver of kind {kind}, got none"
-            raise pulumi.InputPropertyError(f"{where}.{field}", message)
-        if kind in _WITH_SECRET and receiver.get("secret") is None:
-            message = f"must be set for a receiver of kind {kind}, got none"
-            raise pulumi.InputPropertyError(f"{where}.secret", message)
+        where, kind = join("receivers", at), receiver["kind"]
+        address, channel = receiver.get("address"), receiver.get("channel")
+        yield from check_receiver(where, kind, address=address, channel=channel)
+        if kind in SECRET_KINDS and "secret" not in receiver:
+            yield InputError(join(where, "secret"), f"is required when kind is {kind.value}")
     names = [receiver["name"] for receiver in receivers]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise pulumi.InputPropertyError("receivers", f"must have unique names, got {twice} twice")
-    limit = args.get("cost_limit_usd_per_hour")
-    if limit is not None and limit <= 0:
-        raise pulumi.InputPropertyError("costLimitUsdPerHour", f"must be above 0, got {limit}")
+        yield InputError("receivers", "must have unique names", Bare(f"{', '.join(twice)} twice"))
 
 
 def _strings(values: list[str]) -> list[str]:

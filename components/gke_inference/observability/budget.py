@@ -1,48 +1,47 @@
 """A monthly budget that notifies people."""
 
-import re
-from typing import Any, NotRequired, TypedDict
+from collections.abc import Iterator, Sequence
+from typing import Annotated, NotRequired, TypedDict
 
 import pulumi
 from pulumi_gcp import billing
+from pydantic import Field
 
-from gke_inference.base.inputs import under, whole
-from gke_inference.catalogue.rungs import whole_number
+from gke_inference.base.checked import checked, keep
+from gke_inference.base.inputs import under
+from gke_inference.catalogue.input_error import InputError
+from gke_inference.settings.fields import BillingAccount, TopicName
 
-MOST_CHANNELS = 5
-"""Maximum notification channels of one budget (Cloud Billing: budgets)."""
+from .rules import check_percents, check_told
+from .settings import ALERT_PERCENT, FORECAST_PERCENT, MAX_CHANNELS, BudgetUsd, Percent
 
-_ACCOUNT = re.compile(r"[0-9A-F]{6}-[0-9A-F]{6}-[0-9A-F]{6}")
-_TOPIC = re.compile(r"projects/[^/]+/topics/[^/]+")
 _CURRENT, _FORECAST = "CURRENT_SPEND", "FORECASTED_SPEND"
-_MOST_PERCENT = 1000
 
 
 class BudgetArgs(TypedDict):
     """Inputs of `Budget`."""
 
-    billing_account: str
+    billing_account: BillingAccount
     """Billing account in US dollars, such as `012345-6789AB-CDEF01`."""
-    monthly_usd: int
-    """Whole US dollars per calendar month, 1 or more, after credits."""
+    monthly_usd: BudgetUsd
+    """Whole US dollars per calendar month, after credits."""
     project_number: str
     """Number of the project whose costs are counted."""
     title: str
     """Display name in the console."""
-    alert_percents: NotRequired[list[int]]
-    """Percentages of the amount at which people are notified, 1 to 1000. Default: 50, 90 and
-    100."""
+    alert_percents: NotRequired[list[Percent]]
+    """Percentages of the amount at which people are notified. Default: 50, 90 and 100."""
     billing_admins: NotRequired[bool]
     """Whether to also notify the account's administrators and users by email. Default: true."""
-    channels: NotRequired[list[pulumi.Input[str]]]
+    channels: NotRequired[Annotated[list[pulumi.Input[str]], Field(max_length=MAX_CHANNELS)]]
     """Resource names of up to 5 email notification channels. Budgets support no other type."""
-    forecast_percents: NotRequired[list[int]]
+    forecast_percents: NotRequired[list[Percent]]
     """Percentages at which people are notified when the month is forecast to reach them. Default:
     100."""
-    label: NotRequired[dict[str, str]]
+    label: NotRequired[Annotated[dict[str, str], Field(max_length=1)]]
     """One label and value that resources must have to be counted. Load balancers, networks and
     metrics carry none. Default: the whole project."""
-    topic: NotRequired[pulumi.Input[str]]
+    topic: NotRequired[pulumi.Input[TopicName]]
     """Pub/Sub topic, `projects/P/topics/NAME`, that receives the budget status several times a day,
     for programs."""
 
@@ -61,18 +60,21 @@ class Budget(pulumi.ComponentResource):
         self, name: str, args: BudgetArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:Budget", name, {}, opts)
-        amount = whole(args, "monthly_usd", 0, least=1, most=1_000_000_000)
-        _check(args)
+        args = checked(BudgetArgs, args)
+        keep(_problems(args))
+        alerts = args.get("alert_percents", ALERT_PERCENT)
+        amount = str(args["monthly_usd"])
+        forecasts = args.get("forecast_percents", FORECAST_PERCENT)
         budget = billing.Budget(
             name,
             all_updates_rule=_receivers(args),
-            amount={"specified_amount": {"currency_code": "USD", "units": str(amount)}},
+            amount={"specified_amount": {"currency_code": "USD", "units": amount}},
             billing_account=args["billing_account"],
             budget_filter=_filter(args),
             display_name=args["title"],
             threshold_rules=[
-                *_rules(_percents(args, "alert_percents", [50, 90, 100]), _CURRENT),
-                *_rules(_percents(args, "forecast_percents", [100]), _FORECAST),
+                *_rules(alerts, _CURRENT),
+                *_rules(forecasts, _FORECAST),
             ],
             opts=under(self),
         )
@@ -106,41 +108,19 @@ def _filter(args: BudgetArgs) -> "billing.BudgetBudgetFilterArgsDict":
     return found
 
 
-def _rules(percents: list[int], basis: str) -> "list[billing.BudgetThresholdRuleArgsDict]":
+def _rules(percents: Sequence[int], basis: str) -> "list[billing.BudgetThresholdRuleArgsDict]":
     return [
         {"spend_basis": basis, "threshold_percent": percent / 100} for percent in sorted(percents)
     ]
 
 
-def _percents(args: BudgetArgs, field: str, default: list[int]) -> list[int]:
-    given: Any = args.get(field)
-    return default if given is None else [whole_number(each) or 0 for each in given]
-
-
-def _check(args: BudgetArgs) -> None:
-    if not _ACCOUNT.fullmatch(args["billing_account"]):
-        message = f"must be an ID such as 012345-6789AB-CDEF01, got {args['billing_account']!r}"
-        raise pulumi.InputPropertyError("billingAccount", message)
-    for field, path in (
-        ("alert_percents", "alertPercents"),
-        ("forecast_percents", "forecastPercents"),
-    ):
-        found = _percents(args, field, [])
-        if any(not 1 <= each <= _MOST_PERCENT for each in found) or len(set(found)) != len(found):
-            message = f"must be different shares, 1 to {_MOST_PERCENT}, got {found}"
-            raise pulumi.InputPropertyError(path, message)
-    if len(args.get("label") or {}) > 1:
-        given = ", ".join(sorted(args.get("label") or {}))
-        raise pulumi.InputPropertyError(
-            "label", f"must be one label: budgets support no more, got {given}"
-        )
-    channels = args.get("channels") or []
-    if len(channels) > MOST_CHANNELS:
-        message = f"must be at most {MOST_CHANNELS}, got {len(channels)}"
-        raise pulumi.InputPropertyError("channels", message)
-    topic = args.get("topic")
-    if isinstance(topic, str) and not _TOPIC.fullmatch(topic):
-        raise pulumi.InputPropertyError("topic", f"must be projects/P/topics/NAME, got {topic!r}")
-    if not args.get("billing_admins", True) and not channels and topic is None:
-        message = "must be true when nobody else is notified, got false"
-        raise pulumi.InputPropertyError("billingAdmins", message)
+def _problems(args: BudgetArgs) -> Iterator[InputError]:
+    yield from check_percents("alert_percents", args.get("alert_percents", ()))
+    yield from check_percents("forecast_percents", args.get("forecast_percents", ()))
+    yield from check_told(
+        "",
+        "channels",
+        billing_admins=args.get("billing_admins", True),
+        has_channels=bool(args.get("channels")),
+        has_topic="topic" in args,
+    )

@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, NotRequired, TypedDict, cast
+from typing import Annotated, Any, Literal, NotRequired, TypedDict, cast
 
 import pulumi
 from pulumi_gcp import monitoring
+from pydantic import Field
 
-from gke_inference.base.inputs import one_of, under, whole
+from gke_inference.base.checked import checked
+from gke_inference.base.inputs import one_of, under
 from gke_inference.catalogue.engines import engine_names
 from gke_inference.catalogue.labels import MANAGED_BY
 from gke_inference.personal.settings import TRAIN_SECONDS
@@ -15,12 +17,13 @@ from gke_inference.personal.settings import TRAIN_SECONDS
 from .dashboard_cloud import cloud_dashboard
 from .dashboard_source import dashboards
 from .promql import ModelFacts, Scope
+from .settings import QUEUE_LIMIT, LatencyMs, QueueLimit
 
 
 class ObservedModelArgs(TypedDict):
     """One model in dashboards and alerts."""
 
-    deployments: list[str]
+    deployments: Annotated[list[str], Field(min_length=1)]
     """Names of its accelerator Deployments, which are those of its autoscalers."""
     job: str
     """Name of its PodMonitoring, the label `job` of its series."""
@@ -37,18 +40,18 @@ class ObservedModelArgs(TypedDict):
     distinguish. Default: none, all replicas have the same role."""
     prices: NotRequired[dict[str, float]]
     """US dollars per hour of one replica, by Deployment. Default: no cost is shown."""
-    tpot_p95_ms: NotRequired[int]
+    tpot_p95_ms: NotRequired[LatencyMs]
     """Promised time per output token, 95th percentile. Default: no promise."""
-    ttft_p95_ms: NotRequired[int]
+    ttft_p95_ms: NotRequired[LatencyMs]
     """Promised time to first token, 95th percentile. Default: no promise."""
 
 
 class DashboardsArgs(TypedDict):
     """Inputs of `Dashboards`."""
 
-    exposure: str
-    """`external` or `internal`: from where clients connect."""
-    models: list[ObservedModelArgs]
+    exposure: Literal["external", "internal"]
+    """From where clients connect."""
+    models: Annotated[list[ObservedModelArgs], Field(min_length=1)]
     """Models, each with its engines, picker and promised latency."""
     namespace: str
     """Namespace of the engines and pickers."""
@@ -70,7 +73,7 @@ class DashboardsArgs(TypedDict):
     """Whether that gate calls guards (`NemoGuardrails`). Default: false."""
     queue_clusters: NotRequired[list[str]]
     """Clusters with job queues (`QueueOperator` with `metrics_namespace`). Default: none."""
-    queue_limit: NotRequired[int]
+    queue_limit: NotRequired[QueueLimit]
     """Waiting requests per replica considered too many, a line in a chart. Default: 20."""
 
 
@@ -91,7 +94,8 @@ class Dashboards(pulumi.ComponentResource):
         self, name: str, args: DashboardsArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:Dashboards", name, {}, opts)
-        scope = scope_of(args["models"], args["namespace"], args, "models")
+        args = checked(DashboardsArgs, args)
+        scope = scope_of(args["models"], args["namespace"], args)
         made = [
             monitoring.Dashboard(
                 f"{name}-{page.name}",
@@ -110,22 +114,18 @@ class Dashboards(pulumi.ComponentResource):
         self.register_outputs({"names": self.names})
 
 
-def scope_of(
-    models: list[ObservedModelArgs], namespace: str, settings: object, where: str
-) -> Scope:
-    """Return the scope of dashboards and alerts.
+def scope_of(models: list[ObservedModelArgs], namespace: str, settings: object) -> Scope:
+    """Return the scope of dashboards and alerts, whose inputs are checked.
 
     Raises:
-        pulumi.InputPropertyError: A model has no Deployment, or a number is out of range.
+        pulumi.InputPropertyError: The engine of a model is not known.
     """
-    if not models:
-        raise pulumi.InputPropertyError(where, "must have at least one model, got none")
     given = cast("Mapping[str, Any]", settings)
     return Scope(
         cost_limit_usd_per_hour=given.get("cost_limit_usd_per_hour"),
         body_router=given.get("body_router"),
-        exposure=one_of(settings, "exposure", ("external", "internal"), "external"),
-        models=tuple(_facts(model, f"{where}[{at}]") for at, model in enumerate(models)),
+        exposure=given["exposure"],
+        models=tuple(_facts(model, f"models[{at}]") for at, model in enumerate(models)),
         has_batches=bool(given.get("batches", False)),
         has_backends=bool(given.get("backends", False)),
         has_clients=bool(given.get("clients", False)),
@@ -136,37 +136,25 @@ def scope_of(
         hostname=given.get("hostname"),
         namespace=namespace,
         personal=given.get("personal_images"),
-        personal_train_seconds=whole(
-            settings, "personal_train_seconds", TRAIN_SECONDS, least=60, most=259_200
-        ),
+        personal_train_seconds=given.get("personal_train_seconds", TRAIN_SECONDS),
         queue_clusters=tuple(sorted(given.get("queue_clusters") or ())),
         subscriptions=tuple(sorted(given.get("subscriptions") or ())),
-        queue_limit=whole(settings, "queue_limit", 20, least=1, most=1_000_000),
+        queue_limit=given.get("queue_limit", QUEUE_LIMIT),
     )
 
 
 def _facts(model: ObservedModelArgs, where: str) -> ModelFacts:
-    if not model["deployments"]:
-        raise pulumi.InputPropertyError(
-            f"{where}.deployments", "must have at least one name, got none"
-        )
-    promised: dict[str, int | None] = {
-        field: None
-        if model.get(field) is None
-        else whole(model, field, 1, least=1, most=3_600_000, where=where)
-        for field in ("tpot_p95_ms", "ttft_p95_ms")
-    }
     return ModelFacts(
         clusters=tuple(model.get("clusters", [])),
         deployments=tuple(model["deployments"]),
-        engine=one_of(model, "engine", engine_names(), "vllm"),
+        engine=one_of(model, "engine", engine_names(), "vllm", where=where),
         has_kv_tiers=bool(model.get("has_kv_tiers", False)),
         is_picked=bool(model.get("has_picker", True)),
         job=model["job"],
         prices=dict(model.get("prices", {})),
         roles=tuple(model.get("roles", [])),
-        tpot_p95_ms=promised["tpot_p95_ms"],
-        ttft_p95_ms=promised["ttft_p95_ms"],
+        tpot_p95_ms=model.get("tpot_p95_ms"),
+        ttft_p95_ms=model.get("ttft_p95_ms"),
     )
 
 

@@ -1,27 +1,31 @@
 """Scraping and recorded series of one model, as Managed Prometheus objects."""
 
-from typing import NotRequired, TypedDict
+from typing import Annotated, NotRequired, TypedDict
 
 import pulumi
+from pydantic import Field
 
-from gke_inference.base.inputs import one_of, under, whole
+from gke_inference.base.checked import checked
+from gke_inference.base.inputs import one_of, under
 from gke_inference.base.manifests import Manifest, labels_for, manifest, register
 from gke_inference.catalogue.engines import engine, engine_names
+from gke_inference.settings.fields import Port
 
 from .monitoring_rules import recording_rules
 from .promql import ROLE
+from .settings import SCRAPE_SECONDS, ScrapeSeconds
 
 
 class MonitoringArgs(TypedDict):
     """Inputs of `Monitoring`."""
 
-    deployments: list[str]
+    deployments: Annotated[list[str], Field(min_length=1)]
     """Accelerator Deployments of the model."""
     model: str
     """Key of the model: names the objects and is the label `model` of recorded series."""
     namespace: str
     """Namespace of the model's pods. Rules read only series of their own namespace."""
-    selector: dict[str, str]
+    selector: Annotated[dict[str, str], Field(min_length=1)]
     """Labels of the pods to scrape."""
     engine: NotRequired[str]
     """Engine of the pods, which determines the metrics to store. Default: `vllm`."""
@@ -37,9 +41,9 @@ class MonitoringArgs(TypedDict):
     has_kv_tiers: NotRequired[bool]
     """Whether the engines keep KV cache in tiers below the accelerator's memory. Their metrics are
     then stored, too. Default: false."""
-    interval_seconds: NotRequired[int]
-    """Seconds between scrapes, 5 to 300. Default: 15."""
-    target_port: NotRequired[int]
+    interval_seconds: NotRequired[ScrapeSeconds]
+    """Seconds between scrapes. Default: 15."""
+    target_port: NotRequired[Port]
     """Port of `/metrics`. Default: 8000."""
 
 
@@ -59,6 +63,7 @@ class Monitoring(pulumi.ComponentResource):
         self, name: str, args: MonitoringArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:Monitoring", name, {}, opts)
+        args = checked(MonitoringArgs, args)
         _check(args)
         children = under(self)
         register(name, pod_monitoring(args), children)
@@ -83,7 +88,7 @@ def pod_monitoring(args: MonitoringArgs) -> Manifest:
         spec={
             "endpoints": [
                 {
-                    "interval": f"{int(args.get('interval_seconds', 15))}s",
+                    "interval": f"{args.get('interval_seconds', SCRAPE_SECONDS)}s",
                     "metricRelabeling": [
                         {
                             "action": "keep",
@@ -92,7 +97,7 @@ def pod_monitoring(args: MonitoringArgs) -> Manifest:
                         }
                     ],
                     "path": metrics.path,
-                    "port": int(args.get("target_port", 8000)),
+                    "port": args.get("target_port", 8000),
                 }
             ],
             "selector": {"matchLabels": dict(args["selector"])},
@@ -127,12 +132,6 @@ def rules(args: MonitoringArgs) -> Manifest:
 
 def _check(args: MonitoringArgs) -> None:
     one_of(args, "engine", engine_names(), "vllm")
-    whole(args, "interval_seconds", 15, least=5, most=300)
-    whole(args, "target_port", 8000, least=1, most=65_535)
-    if not args["selector"]:
-        raise pulumi.InputPropertyError("selector", "must have at least one label, got none")
-    if not args["deployments"]:
-        raise pulumi.InputPropertyError("deployments", "must have at least one name, got none")
     filled = args.get("filled_deployment")
     if filled is not None and filled not in args["deployments"]:
         known = ", ".join(args["deployments"])

@@ -1,41 +1,48 @@
 """A job queue: chips of one or more compute classes, with a quota per team."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, NotRequired, TypedDict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Final, NotRequired, TypedDict
 
 import pulumi
+from pydantic import Field
 
-from gke_inference.base.inputs import name_of, one_of, under, whole
+from gke_inference.base.checked import checked, keep
+from gke_inference.base.inputs import name_of, one_of, under
 from gke_inference.base.manifests import Manifest, labels_for, manifest, register
 from gke_inference.catalogue.accelerators import (
     catalogue_labels,
     catalogue_resources,
     catalogue_taints,
 )
-from gke_inference.catalogue.rungs import whole_number
+from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.problems import join
 from gke_inference.catalogue.versions import api
 from gke_inference.operators.queue_webhooks import QUEUED_NAMESPACE
 
+from .rules import check_quota, check_total
+from .settings import FlavorChips, TeamChips
+
 _COMPONENT: Final = "job-queue"
 _HOSTNAME: Final = "kubernetes.io/hostname"
-_MOST_CHIPS: Final = 100_000
-_MOST_SECONDS: Final = 604_800
 _QUEUED_CLASS: Final = "queued-provisioning.gke.io"
 _RETRIES: Final = {"backoffBaseSeconds": 60, "backoffLimitCount": 100, "backoffMaxSeconds": 600}
+
+
+RunSeconds = Annotated[int, Field(ge=1, le=604_800)]
+"""Maximum run time of nodes: at most seven days."""
 
 
 class QueueFlavorArgs(TypedDict):
     """Chips of one compute class."""
 
-    chips: int
+    chips: FlavorChips
     """Maximum number of chips for the jobs of all teams combined."""
     compute_class: str
     """Compute class of the nodes, and name of the flavor."""
     kind: str
     """`tpu` or `gpu`."""
-    max_run_seconds: NotRequired[int]
-    """With `node_pool`: maximum run time of its nodes, up to 604800. Default: the run time of the
-    job."""
+    max_run_seconds: NotRequired[RunSeconds]
+    """With `node_pool`: maximum run time of its nodes. Default: the run time of the job."""
     node_pool: NotRequired[str]
     """Node pool with queued provisioning that provides the nodes instead of the compute class: all
     nodes of a job are provisioned together or none. `compute_class` is then only the name of the
@@ -50,12 +57,12 @@ class QueueTeamArgs(TypedDict):
 
     namespace: str
     """Namespace of its jobs."""
-    borrow: NotRequired[int]
+    borrow: NotRequired[TeamChips]
     """Chips of each flavor that it may borrow beyond its quota while other teams do not use them.
     Default: all of them."""
-    chips: NotRequired[dict[str, int]]
+    chips: NotRequired[dict[str, TeamChips]]
     """Nominal quota of chips, by flavor. Default: none."""
-    lend: NotRequired[int]
+    lend: NotRequired[TeamChips]
     """Unused chips of each flavor that it lends to other teams. Default: all."""
 
 
@@ -88,9 +95,13 @@ class JobQueue(pulumi.ComponentResource):
         self, name: str, args: JobQueueArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:JobQueue", name, {}, opts)
+        args = checked(JobQueueArgs, args)
         queue = name_of(args, "queue_name", "namespace")
-        flavors = _checked_flavors(args["flavors"])
-        teams = _checked_teams(args["teams"], flavors)
+        flavors, teams = args["flavors"], args["teams"]
+        for at, each in enumerate(flavors):
+            one_of(each, "kind", tuple(catalogue_resources()), where=f"flavors[{at}]")
+        keep(_flavor_problems(flavors))
+        keep(_team_problems(flavors, teams))
         topology: list[pulumi.Resource] = []
         if any(each.get("topology") for each in flavors):
             topology = [register(f"{name}-topology", topology_object(queue), under(self))]
@@ -116,74 +127,27 @@ class JobQueue(pulumi.ComponentResource):
         self.register_outputs({"queueName": self.queue_name})
 
 
-def _checked_flavors(given: Sequence[QueueFlavorArgs]) -> list[QueueFlavorArgs]:
-    """Return the validated flavors.
-
-    Raises:
-        pulumi.InputPropertyError: A number is out of range, a kind is unknown, or a
-            flavor is there twice.
-    """
-    found: list[QueueFlavorArgs] = []
-    for at, each in enumerate(given):
-        where, name = f"flavors[{at}]", each["compute_class"]
-        if any(name == other["compute_class"] for other in found):
-            rule = f"must be in only one flavor, got {name!r} twice"
-            raise pulumi.InputPropertyError(f"{where}.computeClass", rule)
-        if each.get("topology") and each.get("node_pool") is None:
-            rule = "must be false without nodePool: Kueue admits such jobs only to existing nodes"
-            raise pulumi.InputPropertyError(f"{where}.topology", rule)
-        flavor: QueueFlavorArgs = {
-            **each,
-            "chips": whole(each, "chips", 0, least=1, most=_MOST_CHIPS, where=where),
-            "kind": one_of(each, "kind", tuple(catalogue_resources()), where=where),
-        }
-        if each.get("max_run_seconds") is not None:
-            flavor["max_run_seconds"] = whole(
-                each, "max_run_seconds", 0, least=1, most=_MOST_SECONDS, where=where
-            )
-        found.append(flavor)
-    return found
-
-
-def _checked_teams(
-    given: Mapping[str, QueueTeamArgs], flavors: Sequence[QueueFlavorArgs]
-) -> dict[str, QueueTeamArgs]:
-    """Return the validated teams.
-
-    Raises:
-        pulumi.InputPropertyError: A number is out of range, a flavor is unknown, or
-            the teams have more of one than there is.
-    """
-    names = tuple(each["compute_class"] for each in flavors)
-    found: dict[str, QueueTeamArgs] = {}
-    for team, share in given.items():
-        where = f"teams.{team}"
-        checked: QueueTeamArgs = {**share, "chips": _own_chips(share, names, f"{where}.chips")}
-        if share.get("borrow") is not None:
-            checked["borrow"] = whole(share, "borrow", 0, least=0, most=_MOST_CHIPS, where=where)
-        if share.get("lend") is not None:
-            checked["lend"] = whole(share, "lend", 0, least=0, most=_MOST_CHIPS, where=where)
-        found[team] = checked
+def _flavor_problems(flavors: Sequence[QueueFlavorArgs]) -> Iterator[InputError]:
+    names = [each["compute_class"] for each in flavors]
     for at, each in enumerate(flavors):
-        total = sum(_own(share, each["compute_class"]) for share in found.values())
-        if total > each["chips"]:
-            rule = f"must be at least the total of its teams ({total}), got {each['chips']}"
-            raise pulumi.InputPropertyError(f"flavors[{at}].chips", rule)
-    return found
+        where, name = join("flavors", at), each["compute_class"]
+        if name in names[:at]:
+            rule = "must be in only one flavor"
+            yield InputError(join(where, "compute_class"), rule, name, " twice")
+        if each.get("topology") and "node_pool" not in each:
+            rule = "must be false without nodePool: Kueue admits such jobs only to existing nodes"
+            yield InputError(join(where, "topology"), rule)
 
 
-def _own_chips(share: QueueTeamArgs, flavors: tuple[str, ...], where: str) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for name, chips in (share.get("chips") or {}).items():
-        if name not in flavors:
-            rule = f"must be chips of one of {', '.join(flavors)}, got {name!r}"
-            raise pulumi.InputPropertyError(where, rule)
-        number = whole_number(chips)
-        if number is None or not 0 <= number <= _MOST_CHIPS:
-            rule = f"must be 0 to {_MOST_CHIPS}, got {chips!r}"
-            raise pulumi.InputPropertyError(f"{where}.{name}", rule)
-        found[name] = number
-    return found
+def _team_problems(
+    flavors: Sequence[QueueFlavorArgs], teams: Mapping[str, QueueTeamArgs]
+) -> Iterator[InputError]:
+    names = [each["compute_class"] for each in flavors]
+    for at, each in enumerate(flavors):
+        quotas = [_own(team, each["compute_class"]) for team in teams.values()]
+        yield from check_total(join("flavors", at, "chips"), each["chips"], quotas)
+    for team, share in teams.items():
+        yield from check_quota(join("teams", team, "chips"), share.get("chips", {}), names)
 
 
 def team_queue_name(queue: str, team: str) -> str:
@@ -241,7 +205,7 @@ def queued_objects(queue: str, flavor: QueueFlavorArgs) -> dict[str, Manifest]:
     parameters: Manifest = {}
     seconds = flavor.get("max_run_seconds")
     if seconds is not None:
-        parameters["parameters"] = {"maxRunDurationSeconds": str(int(seconds))}
+        parameters["parameters"] = {"maxRunDurationSeconds": str(seconds)}
     labels = labels_for(name, _COMPONENT)
     return {
         "request": manifest(
@@ -338,7 +302,7 @@ def team_queue(
 
 
 def _own(share: QueueTeamArgs, flavor: str) -> int:
-    return int((share.get("chips") or {}).get(flavor, 0))
+    return share.get("chips", {}).get(flavor, 0)
 
 
 def _groups(

@@ -70,15 +70,21 @@ def test_the_accounts_people_can_be_left_out_where_others_are_told(recorder):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"billing_account": "acme"}, "billingAccount.*must be an ID such as 012345-6789AB-CDEF01"),
+        (
+            {"billing_account": "acme"},
+            "billingAccount.*must be a billing account such as 012345-6789AB-CDEF01",
+        ),
         ({"monthly_usd": 0}, "monthlyUsd.*must be 1 to"),
         ({"monthly_usd": 12.5}, "monthlyUsd.*got 12.5"),
-        ({"alert_percents": [0]}, "alertPercents.*must be different shares, 1 to 1000"),
-        ({"forecast_percents": [50, 50]}, "forecastPercents.*must be different shares"),
-        ({"label": {"env": "prod", "team": "a"}}, "label.*must be one label.*env, team"),
-        ({"channels": [CHANNEL] * 6}, "channels.*must be at most 5, got 6"),
-        ({"topic": "bills"}, "topic.*must be projects/P/topics/NAME"),
-        ({"billing_admins": False}, "billingAdmins.*nobody else is notified"),
+        ({"alert_percents": [0]}, "alertPercents\\[0\\].*must be 1 to 1000, got 0"),
+        (
+            {"forecast_percents": [50, 50]},
+            "forecastPercents.*must not repeat a percentage, got 50, 50",
+        ),
+        ({"label": {"env": "prod", "team": "a"}}, "label.*must have at most 1 entry, got 2"),
+        ({"channels": [CHANNEL] * 6}, "channels.*must have at most 5 entries, got 6"),
+        ({"topic": "bills"}, "topic.*must be projects/PROJECT/topics/TOPIC"),
+        ({"billing_admins": False}, "billingAdmins.*channels or topic must be set.*got false"),
     ],
 )
 def test_what_a_budget_cannot_be_is_refused(recorder, change, message):

@@ -317,7 +317,8 @@ REFUSED = {
     "a fallback to the same machines": (
         {"system_pool": {"fallback": ["e2-standard-4"]}},
         "systemPool.fallback",
-        "must be different machine types beside e2-standard-4, got e2-standard-4",
+        "must list distinct machine types that differ from machine_type (e2-standard-4), "
+        "got e2-standard-4",
     ),
     "a channel that does not exist": (
         {"release_channel": "daily"},

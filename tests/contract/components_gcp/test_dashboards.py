@@ -335,8 +335,11 @@ def test_only_fields_of_the_api_are_written(recorder):
     ("change", "message"),
     [
         ({"exposure": "open"}, "exposure.*external, internal, got 'open'"),
-        ({"models": []}, "models.*at least one model"),
-        ({"models": [{**model(), "deployments": []}]}, r"models\[0\].deployments.*at least one"),
+        ({"models": []}, "models.*must have at least 1 entry, got 0"),
+        (
+            {"models": [{**model(), "deployments": []}]},
+            r"models\[0\].deployments.*must have at least 1 entry, got 0",
+        ),
         ({"models": [{**model(), "ttft_p95_ms": 0}]}, r"models\[0\].ttftP95Ms.*got 0"),
         ({"queue_limit": 0}, "queueLimit.*got 0"),
     ],

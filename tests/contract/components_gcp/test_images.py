@@ -119,7 +119,7 @@ def test_a_cache_keeps_the_newest_versions_of_an_image_and_forgets_the_others(re
 
 
 def test_credentials_are_a_secret_that_the_registrys_agent_may_read_first(recorder):
-    login = {"username": "acme", "secret_version": "projects/acme/secrets/hub/versions/3"}
+    login = {"username": "acme", "secret": "projects/acme/secrets/hub/versions/3"}
     sent(recorder, PullThrough, {**PULLS, "credentials": {"docker.io": login}})
     grant = recorder.one("gcp:secretmanager/secretIamMember:SecretIamMember").inputs
     assert (grant["secretId"], grant["role"], grant["member"]) == (
@@ -138,7 +138,7 @@ def test_credentials_are_a_secret_that_the_registrys_agent_may_read_first(record
     assert found == {
         "up-docker-io": {
             "usernamePasswordCredentials": {
-                "passwordSecretVersion": login["secret_version"],
+                "passwordSecretVersion": login["secret"],
                 "username": "acme",
             }
         },
@@ -154,20 +154,25 @@ def test_credentials_are_a_secret_that_the_registrys_agent_may_read_first(record
         (PullThrough, {**PULLS, "keep_days": 0}, "must be 1 to 3650, got 0"),
         (
             PullThrough,
-            {**PULLS, "credentials": {"quay.io": {"username": "a", "secret_version": "s"}}},
+            {
+                **PULLS,
+                "credentials": {
+                    "quay.io": {"username": "a", "secret": "projects/p/secrets/s/versions/1"}
+                },
+            },
             r"must be for one of docker\.io, ghcr\.io, got 'quay\.io'",
         ),
         (
             PullThrough,
-            {**PULLS, "credentials": {"ghcr.io": {"username": "a", "secret_version": "s"}}},
-            "must be projects/PROJECT/secrets/SECRET/versions/VERSION, got 's'",
+            {**PULLS, "credentials": {"ghcr.io": {"username": "a", "secret": "s"}}},
+            'must be projects/PROJECT/secrets/SECRET/versions/VERSION, got "s"',
         ),
         (EngineRepository, {**REPOSITORY, "repository_id": "Engines"}, "lowercase"),
         (EngineRepository, {**REPOSITORY, "untagged_days": 0}, "must be 1 to 3650, got 0"),
-        (ImageAdmission, {**ADMISSION, "attestors": []}, "at least one"),
+        (ImageAdmission, {**ADMISSION, "attestors": []}, "must have at least 1 entry, got 0"),
         (ImageAdmission, {**ADMISSION, "clusters": ["acme-prod"]}, "must be LOCATION.NAME"),
         (ImageBuild, {**BUILD, "images": ["vllm"]}, "must be of .*vllm_tpu.*, got 'vllm'"),
-        (ImageBuild, {**BUILD, "source_repository": "acme/platform"}, "connections/C"),
+        (ImageBuild, {**BUILD, "source_repository": "acme/platform"}, "connections/CONNECTION"),
         (ImageBuild, {**BUILD, "refuse_severity": "bad"}, "must be one of low, medium"),
         (ImageAttestor, {**ATTESTOR, "attestor_name": "Images"}, "lowercase"),
     ],

@@ -139,11 +139,11 @@ def test_a_flavor_of_nodes_that_come_together_can_place_jobs_by_block(recorder: 
         (
             {},
             {"chips": {"none": 4}},
-            "teams.a.chips must be chips of one of spot, flex, got 'none'",
+            "teams.a.chips must be one of spot, flex, got 'none'",
         ),
         ({}, {"chips": {"spot": -4}}, "teams.a.chips.spot must be 0 to 100000, got -4"),
         ({}, {"borrow": -1}, "teams.a.borrow must be 0 to 100000, got -1"),
-        ({}, {"lend": 0.5}, "teams.a.lend must be 0 to 100000, got 0.5"),
+        ({}, {"lend": 0.5}, "teams.a.lend must be a whole number, got 0.5"),
         (
             {"chips": 12},
             {"chips": {"spot": 8}},

@@ -114,5 +114,5 @@ def test_each_cluster_joins_the_fleet_and_has_config_sync(recorder):
 
 def test_config_sync_of_no_cluster_is_refused(recorder):
     args: Any = {"clusters": {}, "project": "acme"}
-    with pytest.raises(pulumi.InputPropertyError, match="must have one cluster or more"):
+    with pytest.raises(pulumi.InputPropertyError, match="must have at least 1 entry, got 0"):
         recorder.run(lambda: ConfigSync("sync", args).memberships)

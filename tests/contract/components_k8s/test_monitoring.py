@@ -134,10 +134,10 @@ def test_a_histogram_is_stored_as_a_whole_or_not_at_all(name):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"deployments": []}, "deployments.*at least one"),
+        ({"deployments": []}, "deployments.*must have at least 1 entry, got 0"),
         ({"filled_deployment": "other"}, "filledDeployment.*got 'other'"),
-        ({"interval_seconds": 4}, "intervalSeconds.*5 to 300, got 4"),
-        ({"selector": {}}, "selector.*at least one label"),
+        ({"interval_seconds": 4}, "intervalSeconds.*5 to 60, got 4"),
+        ({"selector": {}}, "selector.*must have at least 1 entry, got 0"),
     ],
 )
 def test_monitoring_that_could_not_work_is_refused(recorder, change, message):
