@@ -9,6 +9,7 @@ from gke_inference.images.settings import (
     KEEP_DAYS,
     KeepDays,
     UpstreamCredentials,
+    VulnerabilitySeverity,
 )
 from gke_inference.settings import Settings
 from gke_inference.settings.fields import (
