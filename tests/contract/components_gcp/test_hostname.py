@@ -36,7 +36,7 @@ ASKED = {
         (
             DnsFront,
             {
-                **RECORD,
+                **{key: value for key, value in RECORD.items() if key != "hostname"},
                 "exposure": "external",
                 "front_name": "front",
                 "hostnames": ["models.example.com"],
@@ -135,9 +135,18 @@ def test_the_host_name_is_known_without_the_dot_of_the_record(recorder):
 @pytest.mark.parametrize(
     ("component", "args", "message"),
     [
-        (GatewayRecord, {**RECORD, "addresses": {}}, "addresses: must have one region or more"),
+        (
+            GatewayRecord,
+            {**RECORD, "addresses": {}},
+            "addresses: must have at least 1 entry, got 0",
+        ),
         (GatewayRecord, {**RECORD, "ttl_seconds": 4}, "ttlSeconds: must be 5 to 86400, got 4"),
-        (GatewayCertificate, {**CERTIFICATE, "ttl_seconds": 1.5}, "ttlSeconds: must be 5 to 86400"),
+        (GatewayCertificate, {**CERTIFICATE, "ttl_seconds": 4}, "ttlSeconds: must be 5 to 86400"),
+        (
+            GatewayCertificate,
+            {**CERTIFICATE, "ttl_seconds": 1.5},
+            "ttlSeconds: must be a whole number, got 1.5",
+        ),
     ],
 )
 def test_a_wrong_input_is_named(recorder, component, args, message):
