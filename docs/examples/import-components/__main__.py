@@ -33,10 +33,10 @@ network = Network(
         "project": project,
         "regions": {
             region: {
-                "nodes_cidr": "10.0.0.0/20",
-                "pods_cidr": "10.64.0.0/14",
-                "proxy_cidr": "10.9.0.0/23",
-                "services_cidr": "10.8.0.0/20",
+                "nodes": "10.0.0.0/20",
+                "pods": "10.64.0.0/14",
+                "proxies": "10.9.0.0/23",
+                "services": "10.8.0.0/20",
             }
         },
     },
