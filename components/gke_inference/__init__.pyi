@@ -21,6 +21,7 @@ from .backends.pool_fallback import (
 from .backends.relay import (
     RelayCallersArgs as RelayCallersArgs,
 )
+from .backends.settings import BackendKind as BackendKind
 from .backends.settings import (
     BackendSettings as BackendSettings,
 )
@@ -64,8 +65,12 @@ from .capacity.pool_settings import (
 from .capacity.pool_settings import (
     AdditionalNetworkArgs as AdditionalNetworkArgs,
 )
+from .capacity.settings import GpuDriver as GpuDriver
+from .capacity.settings import Unsatisfiable as Unsatisfiable
 from .catalogue.accelerators import Provisioning as Provisioning
 from .catalogue.input_error import InputError as InputError
+from .catalogue.node_networks import NodeNetwork as NodeNetwork
+from .catalogue.node_placement import NodePlacement as NodePlacement
 from .catalogue.rung_settings import RungArgs as RungArgs
 from .catalogue.rungs import Rung as Rung
 from .catalogue.rungs import check_rung as check_rung
@@ -104,9 +109,12 @@ from .clients.people import ClientPeopleArgs as ClientPeopleArgs
 from .clients.settings import (
     ApigeeProduct as ApigeeProduct,
 )
+from .clients.settings import Priority as Priority
+from .clients.settings import StoreNodes as StoreNodes
 from .clients.settings import (
     TeamSettings as TeamSettings,
 )
+from .clients.settings import TimeUnit as TimeUnit
 from .clients.settings import (
     TokenIssuer as TokenIssuer,
 )
@@ -135,18 +143,22 @@ from .cluster.network import (
 from .cluster.network import (
     NetworkArgs as NetworkArgs,
 )
+from .cluster.network import ProxyScope as ProxyScope
 from .cluster.private_services import (
     PrivateServices as PrivateServices,
 )
 from .cluster.private_services import (
     PrivateServicesArgs as PrivateServicesArgs,
 )
+from .cluster.settings import ClusterMode as ClusterMode
+from .cluster.settings import Day as Day
 from .cluster.settings import (
     Maintenance as Maintenance,
 )
 from .cluster.settings import (
     RegionRanges as RegionRanges,
 )
+from .cluster.settings import ReleaseChannel as ReleaseChannel
 from .cluster.settings import (
     SystemPoolSettings as SystemPoolSettings,
 )
@@ -174,6 +186,8 @@ from .delivery.model_delivery import (
 from .delivery.model_delivery import (
     ModelDeliveryArgs as ModelDeliveryArgs,
 )
+from .delivery.settings import DeliverySourceKind as DeliverySourceKind
+from .delivery.settings import DeliveryTool as DeliveryTool
 from .front.dns_front import DnsFront as DnsFront
 from .front.dns_front import DnsFrontArgs as DnsFrontArgs
 from .front.exported_pools import (
@@ -240,6 +254,8 @@ from .gateway.model_routes import ModelRoutes as ModelRoutes
 from .gateway.model_routes import ModelRoutesArgs as ModelRoutesArgs
 from .gateway.record import GatewayRecord as GatewayRecord
 from .gateway.record import GatewayRecordArgs as GatewayRecordArgs
+from .gateway.settings import Exposure as Exposure
+from .gateway.settings import PickerFailure as PickerFailure
 from .guardrails.model_armor import (
     ModelArmor as ModelArmor,
 )
@@ -268,6 +284,10 @@ from .guardrails.settings import ArmorCallArgs as ArmorCallArgs
 from .guardrails.settings import (
     ArmorFilters as ArmorFilters,
 )
+from .guardrails.settings import Confidence as Confidence
+from .guardrails.settings import Enforcement as Enforcement
+from .guardrails.settings import Failure as Failure
+from .guardrails.settings import Phase as Phase
 from .images.admission import (
     ImageAdmission as ImageAdmission,
 )
@@ -295,14 +315,19 @@ from .images.repository import (
 from .images.settings import (
     UpstreamCredentials as UpstreamCredentials,
 )
+from .images.settings import VulnerabilitySeverity as VulnerabilitySeverity
 from .images.sources import ImageSources as ImageSources
 from .images.sources import ImageSourcesArgs as ImageSourcesArgs
+from .intent.image_models import ImageModelArgs as ImageModelArgs
+from .intent.intent import ExpertsArgs as ExpertsArgs
 from .intent.intent import (
     LiveAdaptersArgs as LiveAdaptersArgs,
 )
 from .intent.intent import (
     ModelServerArgs as ModelServerArgs,
 )
+from .intent.kv_offload import KvOffloadArgs as KvOffloadArgs
+from .intent.prompts import MultimodalArgs as MultimodalArgs
 from .intent.speculation import (
     SpeculativeArgs as SpeculativeArgs,
 )
@@ -343,6 +368,8 @@ from .observability.dashboards import (
 )
 from .observability.monitoring import Monitoring as Monitoring
 from .observability.monitoring import MonitoringArgs as MonitoringArgs
+from .observability.settings import ReceiverKind as ReceiverKind
+from .observability.settings import Severity as Severity
 from .operators.accelerator_interfaces import (
     AcceleratorInterfaces as AcceleratorInterfaces,
 )
@@ -420,6 +447,7 @@ from .serving.ray.scaler import RayScaler as RayScaler
 from .serving.ray.scaler import RayScalerArgs as RayScalerArgs
 from .serving.weights_gate import WeightsGate as WeightsGate
 from .serving.weights_gate import WeightsGateArgs as WeightsGateArgs
+from .settings.fields import BootDisk as BootDisk
 from .storage.archive_bucket import (
     ArchiveBucket as ArchiveBucket,
 )
@@ -441,6 +469,8 @@ from .storage.model_disk import ModelDiskArgs as ModelDiskArgs
 from .storage.settings import (
     ArchiveSettings as ArchiveSettings,
 )
+from .storage.settings import FilestoreTier as FilestoreTier
+from .storage.settings import MountProfile as MountProfile
 from .storage.shared_folder import (
     SharedFolder as SharedFolder,
 )
@@ -456,6 +486,7 @@ from .storage.weights_job import (
 from .storage.weights_job import (
     WeightsJobArgs as WeightsJobArgs,
 )
+from .streams.settings import ResultsKind as ResultsKind
 from .streams.settings import ResultsSettings as ResultsSettings
 from .streams.stream_table import (
     StreamTable as StreamTable,

@@ -4,13 +4,16 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from gke_inference import (
+    ClusterMode,
     ComputeClass,
+    Exposure,
     InferenceCluster,
     InferenceGateway,
     ModelBucket,
     ModelServer,
     Network,
     Provisioning,
+    RegionRanges,
     RungArgs,
     ServingNamespace,
     WorkloadIdentity,
@@ -32,12 +35,12 @@ network = Network(
         "network_name": "demo",
         "project": project,
         "regions": {
-            region: {
-                "nodes": "10.0.0.0/20",
-                "pods": "10.64.0.0/14",
-                "proxies": "10.9.0.0/23",
-                "services": "10.8.0.0/20",
-            }
+            region: RegionRanges(
+                nodes="10.0.0.0/20",
+                pods="10.64.0.0/14",
+                proxies="10.9.0.0/23",
+                services="10.8.0.0/20",
+            )
         },
     },
 )
@@ -47,7 +50,7 @@ cluster = InferenceCluster(
         "cluster_name": f"demo-{region}",
         "deletion_protection": False,
         "location": region,
-        "mode": "standard",
+        "mode": ClusterMode.STANDARD,
         "network": network.network_id,
         "pods_range": network.pods_range_name,
         "project": project,
@@ -113,7 +116,7 @@ gateway = InferenceGateway(
     "gateway",
     {
         "address_name": "demo",
-        "exposure": "external",
+        "exposure": Exposure.EXTERNAL,
         "gateway_name": "demo",
         "models": [
             {

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, is_typeddict
 
 import grpc
 import pulumi
@@ -17,8 +17,10 @@ from pulumi.runtime.proto import provider_pb2 as untyped_provider_pb2
 from pulumi.runtime.proto import provider_pb2_grpc
 
 import gke_inference
+from gke_inference import Exposure, RegionRanges, RungArgs
 from gke_inference.catalogue import accelerators
 from gke_inference.plugin import COMPONENTS, NAME, VERSION
+from gke_inference.settings import Settings, Word
 
 ROOT = Path(__file__).parents[3]
 provider_pb2: Any = untyped_provider_pb2  # generated code without types
@@ -269,6 +271,32 @@ def test_every_component_is_public_with_its_args():
     for component in COMPONENTS:
         assert issubclass(component, pulumi.ComponentResource)
         assert {component.__name__, f"{component.__name__}Args"} <= public
+
+
+def test_every_type_of_an_input_is_public():
+    found: set[type] = set()
+    for component in COMPONENTS:
+        collect(inspect.get_annotations(component.__init__)["args"], found)
+    assert {Exposure, RegionRanges, RungArgs} <= found
+    assert {each.__name__ for each in found} <= set(gke_inference.__all__)
+
+
+def collect(annotation: Any, found: set[type]) -> None:
+    """Adds the package's own types inside an annotation."""
+    for part in get_args(annotation):
+        collect(part, found)
+    if not isinstance(annotation, type) or annotation in found:
+        return
+    if is_typeddict(annotation):
+        found.add(annotation)
+        for inner in annotation.__annotations__.values():
+            collect(inner, found)
+    elif issubclass(annotation, Settings):
+        found.add(annotation)
+        for field in annotation.model_fields.values():
+            collect(field.annotation, found)
+    elif issubclass(annotation, Word):
+        found.add(annotation)
 
 
 def test_a_name_that_does_not_exist_is_an_attribute_error():
