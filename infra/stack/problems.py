@@ -28,7 +28,7 @@ class StackError(Exception):
         super().__init__("\n".join(problem.sentence() for problem in self.problems))
 
 
-_STACK: Final = Document(Platform.model_json_schema, renamed=RENAMED)
+_STACK: Final = Document(Platform.model_json_schema, "is not a field of a stack", renamed=RENAMED)
 
 
 def problems_of(error: ValidationError) -> list[InputError]:

@@ -1,7 +1,7 @@
 """Inputs of components, checked once, with the names of fields as other languages spell them."""
 
-from collections.abc import Iterable
-from typing import NoReturn, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 import pulumi
 
@@ -23,7 +23,7 @@ def checked(shape: type[Shape], args: object, where: Location = ()) -> Shape:
     try:
         return typed_inputs(shape, args, where=where, spell=camel)
     except InputErrors as error:
-        refuse(error.problems)
+        raise _error(error.problems) from None
 
 
 def keep(rules: Iterable[InputError]) -> None:
@@ -34,7 +34,7 @@ def keep(rules: Iterable[InputError]) -> None:
     """
     problems = [problem.at(camel_path(problem.path)) for problem in rules]
     if problems:
-        refuse(problems)
+        raise _error(problems)
 
 
 def camel_path(path: str) -> str:
@@ -42,18 +42,14 @@ def camel_path(path: str) -> str:
     return ".".join(camel(part) for part in path.split("."))
 
 
-def refuse(problems: Iterable[InputError]) -> NoReturn:
-    """Raise problems as Pulumi's error of inputs: of one input, or of several.
-
-    Raises:
-        pulumi.InputPropertyError: There is one problem.
-        pulumi.InputPropertiesError: There are several.
-    """
-    found = list(problems)
-    if len(found) == 1:
-        raise pulumi.InputPropertyError(found[0].path, found[0].message)
+def _error(
+    problems: Sequence[InputError],
+) -> pulumi.InputPropertyError | pulumi.InputPropertiesError:
+    """Return problems as Pulumi's error of inputs: of one input, or of several."""
+    if len(problems) == 1:
+        return pulumi.InputPropertyError(problems[0].path, problems[0].message)
     details = [
         pulumi.InputPropertyErrorDetails(property_path=each.path, reason=each.message)
-        for each in found
+        for each in problems
     ]
-    raise pulumi.InputPropertiesError("inputs break rules", details)
+    return pulumi.InputPropertiesError("; ".join(each.sentence() for each in problems), details)

@@ -111,7 +111,7 @@ class Document:
     def __init__(
         self,
         schema: Callable[[], dict[str, Any]],
-        kind: str = "a stack",
+        unknown: str = "is not a field",
         spell: Callable[[str], str] = str,
         renamed: Mapping[tuple[str, str], str] | None = None,
     ) -> None:
@@ -119,14 +119,14 @@ class Document:
 
         Args:
             schema: Returns the JSON schema, which is made on the first error.
-            kind: What the fields belong to: `is not a field of KIND`.
+            unknown: Rule for the error of a field that does not exist.
             spell: Spells the name of a field as the user wrote it.
             renamed: New names of fields, by the title of their part and the old name.
         """
         self._renamed = renamed or {}
         self._make = schema
         self._made: dict[str, Any] | None = None
-        self._kind = kind
+        self._unknown_rule = unknown
         self._spell = spell
 
     def problems_of(self, error: ValidationError, where: Location = ()) -> list[InputError]:
@@ -195,7 +195,7 @@ class Document:
         known = [self._spell(name) for name in here.get("properties", {})]
         name = self._spell(str(at[-1]))
         hint = suggest(name, known) or "; the fields here are " + ", ".join(known)
-        return InputError(path, f"is not a field of {self._kind}", note=hint)
+        return InputError(path, self._unknown_rule, note=hint)
 
     @property
     def _schema(self) -> dict[str, Any]:

@@ -223,7 +223,11 @@ def _settings(shape: type) -> _Reader:
         except ValidationError as error:
             document = by_name.setdefault(
                 reading.spell("a_b"),
-                Document(settings.model_json_schema, settings.__name__, reading.spell),
+                Document(
+                    settings.model_json_schema,
+                    f"is not a field of {settings.__name__}",
+                    reading.spell,
+                ),
             )
             reading.problems += document.problems_of(error, where)
         return None

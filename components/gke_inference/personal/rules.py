@@ -20,5 +20,5 @@ def check_callers(where: str, callers: Iterable[str]) -> Iterator[InputError]:
 def check_training(where: str, train_seconds: int, retention_days: int) -> Iterator[InputError]:
     """Yield the problem of training that takes longer than its pictures are kept."""
     if train_seconds >= retention_days * _DAY_SECONDS // 2:
-        rule = "must be below half of retention_days, after which the pictures are deleted"
+        rule = "must be below half of retention_days, after which the photos are deleted"
         yield InputError(where, rule, train_seconds)

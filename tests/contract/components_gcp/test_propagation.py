@@ -17,7 +17,7 @@ NO_AGENT = (
 NO_ACCESS = (
     "googleapi: Error 403: Permission 'secretmanager.versions.access' denied for resource 'x'"
 )
-HUB = {"username": "acme", "secret_version": "projects/acme/secrets/hub/versions/3"}
+HUB = {"username": "acme", "secret": "projects/acme/secrets/hub/versions/3"}
 CLUSTER = {"cluster_id": "projects/p/locations/l/clusters/c", "location": "l", "membership": "m"}
 OF_PROJECT = {"project": "acme", "project_number": "42"}
 USERS: list[tuple[Any, dict[str, Any], list[str]]] = [

@@ -206,7 +206,7 @@ def test_an_issuer_has_its_header_and_the_teams_of_its_claim(recorder):
         ),
         (
             {"teams": {"a": {"monthly_usd": 2e9}}},
-            "teams.a.monthlyUsd: must be more than 0 and at most 1000000000, got 2000000000.0",
+            "teams.a.monthlyUsd: must be more than 0 and at most 1000000000, got 2000000000",
         ),
         (
             {"teams": {"a": {"monthly_usd": 5}}},

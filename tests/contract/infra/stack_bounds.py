@@ -42,7 +42,7 @@ def range_of(field: FieldInfo) -> tuple[float, float] | None:
     """Return the smallest and the largest number that a field takes, in steps of 0.01."""
     bound: Any  # rules also take what is no number
     least = most = None
-    for rule in field.metadata:
+    for rule in _rules(field.annotation, *field.metadata):
         match rule:
             case Ge(ge=bound):
                 least = bound
@@ -55,6 +55,16 @@ def range_of(field: FieldInfo) -> tuple[float, float] | None:
             case _:
                 pass
     return None if least is None or most is None else (least, most)
+
+
+def _rules(annotation: Any, *rules: Any) -> Iterator[Any]:
+    """Yield the rules of a type that may be optional, also those of a type with a name."""
+    for rule in rules:
+        yield from rule.metadata if isinstance(rule, FieldInfo) else (rule,)
+    for part in typing.get_args(annotation):
+        if typing.get_origin(part) is typing.Annotated:
+            inner, *named = typing.get_args(part)
+            yield from _rules(inner, *named)
 
 
 def numbers(kind: Any, value: Any, path: tuple[str | int, ...] = ()) -> Iterator[Number]:

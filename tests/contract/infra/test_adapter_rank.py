@@ -63,7 +63,10 @@ def test_a_stack_takes_the_ranks_that_engines_have_kernels_for():
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"adapters": ["sql"], "adapter_rank": 20}, "adapter_rank is not valid: .* got 20"),
+        (
+            {"adapters": ["sql"], "adapter_rank": 20},
+            "adapter_rank must be one of 1, .*, got 20",
+        ),
         (
             {"adapters": [], "adapter_rank": 64},
             "adapter_rank must not be set without adapters: live_adapters.max_rank is that of "

@@ -149,7 +149,7 @@ def test_versions_and_real_folders_exclude_each_other() -> None:
 def test_a_reservation_is_asked_for_in_the_zones_of_the_region_only() -> None:
     capacity = region_of(read("prod"), "europe-west4").capacity["interactive"]
     rungs: Any = rungs_of(capacity, "tpu")
-    assert [rung["reservation_zones"] for rung in rungs] == [["europe-west4-a"]]
+    assert [rung.reservation_zones for rung in rungs] == [("europe-west4-a",)]
 
 
 def test_a_capacity_of_one_kind_keeps_its_name() -> None:
@@ -183,8 +183,12 @@ def test_what_a_stack_says_of_a_cluster_reaches_it() -> None:
     assert args["authorized_networks"] == {"office": "192.0.2.0/24"}
     assert args["auto_provisioning_limits"] == {"cpu": 64}
     assert args["kms_key"].endswith("/k")
-    assert args["maintenance"] == {"days": ["SA", "SU"], "hours": 6, "start_hour": 3}
-    assert args["system_pool"]["machine_type"] == "e2-standard-4"
+    assert args["maintenance"].model_dump(mode="json") == {
+        "days": ["SA", "SU"],
+        "hours": 6,
+        "start_hour": 3,
+    }
+    assert args["system_pool"].machine_type == "e2-standard-4"
     assert args["deletion_protection"] is False
 
 

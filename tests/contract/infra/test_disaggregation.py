@@ -67,7 +67,7 @@ def test_the_roles_are_two_servers_of_one_model():
 def test_prefill_may_have_a_capacity_of_its_own():
     prod = platform(capacity="prompts")
     prefill = assemble_models.server_args(prod, roles(prod)[1])
-    assert [rung["provisioning"] for rung in prefill["rungs"]] == ["spot"]
+    assert [rung.provisioning.value for rung in prefill["rungs"]] == ["spot"]
     assert region_of(prod, first_region(prod)).capacity["prompts"].is_used
 
 

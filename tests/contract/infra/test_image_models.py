@@ -134,8 +134,8 @@ def test_live_adapters_of_a_model_that_draws_need_no_loader():
         ({"sigmas": [1, 0.65, 0.3]}, ["--sigma=1", "--sigma=0.65", "--sigma=0.3"]),
     ],
 )
-def test_what_saves_steps_is_a_flag_of_the_server(pictures, flags):
-    given = stack(pictures=pictures)
+def test_what_saves_steps_is_a_flag_of_the_server(images, flags):
+    given = stack(images=images)
     args = server_args(given, served_in(given, MODEL, REGION))
     rungs = [rung_of(rung, "rung") for rung in args["rungs"]]
     (server,) = pod_of(args, rungs)["containers"]

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from infra.stack.edge.backends import Backend, BackendTarget, Fallback
-from infra.stack.edge.clients import AnswerCache, Clients, ClientTeam, TeamLimits, TokenPrice
-from infra.stack.edge.guardrails import Guardrail
 
 from infra.reading.load import platform_of
+from infra.stack.backends import Backend, BackendTarget, Fallback
+from infra.stack.clients import AnswerCache, Clients, ClientTeam, TeamLimits, TokenPrice
 from infra.stack.engines import EngineSettings
+from infra.stack.guardrails import Guardrail
 from tests.contract.infra.cloud import Deployed
 from tests.contract.infra.stack_bounds import End, at_bounds, range_of
 from tests.shipped_stacks import EXAMPLES

@@ -22,7 +22,7 @@ def graph(linter):
 
 def test_a_new_folder_has_to_be_given_a_layer(linter):
     inside = [contract for contract in linter["contracts"] if "containers" in contract]
-    assert len(inside) == 7
+    assert len(inside) == 8
     assert [each["name"] for each in inside if not each.get("exhaustive")] == []
 
 

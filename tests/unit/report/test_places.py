@@ -2,7 +2,13 @@
 
 import pytest
 
-from gke_inference.catalogue.accelerators import accelerator, accelerator_names, gpu_counts
+from gke_inference.catalogue.accelerators import (
+    Provisioning,
+    accelerator,
+    accelerator_names,
+    gpu_counts,
+)
+from gke_inference.catalogue.node_networks import NodeNetwork
 from gke_inference.catalogue.prices import rung_price
 from gke_inference.catalogue.rung_settings import RungArgs
 from gke_inference.catalogue.rungs import check_rung
@@ -17,15 +23,23 @@ def shapes():
     for name in accelerator_names():
         chip = accelerator(name)
         for topology in dict.fromkeys(one.topology for one in chip.slices):
-            yield RungArgs(accelerator=name, provisioning="spot", topology=topology)
+            yield RungArgs(accelerator=name, provisioning=Provisioning.SPOT, topology=topology)
         for count in gpu_counts(name) if chip.kind == "gpu" else ():
-            yield RungArgs(accelerator=name, provisioning="spot", count=count)
+            yield RungArgs(accelerator=name, provisioning=Provisioning.SPOT, count=count)
             yield RungArgs(
-                accelerator=name, provisioning="spot", count=count, hosts=2, network="tcp"
+                accelerator=name,
+                provisioning=Provisioning.SPOT,
+                count=count,
+                hosts=2,
+                network=NodeNetwork.TCP,
             )
 
 
-@pytest.mark.parametrize("args", list(shapes()), ids=lambda args: " ".join(map(str, args.values())))
+@pytest.mark.parametrize(
+    "args",
+    list(shapes()),
+    ids=lambda args: " ".join(map(str, args.model_dump(exclude_unset=True).values())),
+)
 def test_a_picture_has_as_many_chips_as_a_replica_and_fits_a_card(args):
     rung = check_rung(args)
     drawn = picture(rung)
