@@ -5,6 +5,7 @@ from typing import Any
 import pulumi
 import pytest
 
+from gke_inference import Exposure
 from gke_inference.gateway.inference_gateway import (
     InferenceGateway,
     InferenceGatewayArgs,
@@ -45,7 +46,7 @@ EMBED: RoutedModelArgs = {
 def args(*models: RoutedModelArgs) -> InferenceGatewayArgs:
     return {
         "address_name": "acme-gateway",
-        "exposure": "external",
+        "exposure": Exposure.EXTERNAL,
         "gateway_name": "inference",
         "models": list(models or [LLAMA]),
         "namespace": "serving",

@@ -6,27 +6,26 @@ import pytest
 
 from gke_inference.capacity.compute_class import ComputeClass, ComputeClassArgs
 from gke_inference.capacity.compute_class_rules import image_cache_disk
-from gke_inference.catalogue.rung_settings import RungArgs
 from tests.contract.components_k8s import crds
 
 TYPE = "kubernetes:cloud.google.com/v1:ComputeClass"
-RESERVED: RungArgs = {
+RESERVED: Any = {
     "accelerator": "tpu-v6e",
     "topology": "2x2",
     "provisioning": "reservation",
     "reservation": "v6e-prod",
     "reservation_zones": ["us-east5-b"],
 }
-V6E_ON_DEMAND: RungArgs = {
+V6E_ON_DEMAND: Any = {
     "accelerator": "tpu-v6e",
     "topology": "2x2",
     "provisioning": "on-demand",
 }
-L4: RungArgs = {"accelerator": "nvidia-l4", "count": 1, "provisioning": "on-demand"}
-L4_SPOT: RungArgs = {"accelerator": "nvidia-l4", "count": 1, "provisioning": "spot"}
+L4: Any = {"accelerator": "nvidia-l4", "count": 1, "provisioning": "on-demand"}
+L4_SPOT: Any = {"accelerator": "nvidia-l4", "count": 1, "provisioning": "spot"}
 
 
-def args(*rungs: RungArgs) -> ComputeClassArgs:
+def args(*rungs: Any) -> ComputeClassArgs:
     return {
         "class_name": "chat",
         "node_service_account": "nodes@acme.iam.gserviceaccount.com",
@@ -90,7 +89,7 @@ def test_spot_takes_any_zone_and_asks_for_the_newest_driver(recorder):
 
 
 def test_flex_start_replaces_its_node_before_the_run_ends(recorder):
-    rung: RungArgs = {**L4, "provisioning": "flex-start", "max_run_hours": 24}
+    rung: Any = {**L4, "provisioning": "flex-start", "max_run_hours": 24}
     rule = spec_of(recorder, args(rung))["priorities"][0]
     assert rule["flexStart"] == {"enabled": True, "nodeRecycling": {"leadTimeSeconds": 3600}}
     assert rule["maxRunDurationSeconds"] == 86_400
@@ -99,12 +98,12 @@ def test_flex_start_replaces_its_node_before_the_run_ends(recorder):
 
 
 def test_the_google_name_of_a_gpu_is_used_in_the_class(recorder):
-    rung: RungArgs = {"accelerator": "nvidia-a100-40gb", "count": 1, "provisioning": "spot"}
+    rung: Any = {"accelerator": "nvidia-a100-40gb", "count": 1, "provisioning": "spot"}
     assert spec_of(recorder, args(rung))["priorities"][0]["gpu"]["type"] == "nvidia-tesla-a100"
 
 
 def test_a_shared_reservation_names_its_project(recorder):
-    rung: RungArgs = {**RESERVED, "reservation_project": "acme-capacity"}
+    rung: Any = {**RESERVED, "reservation_project": "acme-capacity"}
     specific = spec_of(recorder, args(rung))["priorities"][0]["reservations"]["specific"]
     assert specific == [{"name": "v6e-prod", "project": "acme-capacity", "zones": ["us-east5-b"]}]
 
@@ -145,7 +144,7 @@ def test_a_tpu_node_has_no_secondary_boot_disk_and_boots_from_hyperdisk(recorder
     ],
 )
 def test_a_gpu_node_boots_from_a_disk_that_its_machine_takes(recorder, accelerator, disk):
-    rung: RungArgs = {"accelerator": accelerator, "count": 8, "provisioning": "spot"}
+    rung: Any = {"accelerator": accelerator, "count": 8, "provisioning": "spot"}
     spec = spec_of(recorder, args(rung))
     assert spec["priorities"][0]["storage"] == {"bootDiskType": disk}
 
@@ -184,7 +183,7 @@ def test_a_class_has_one_to_ten_rungs(recorder):
 
 
 def test_eleven_rungs_are_too_many(recorder):
-    many: list[RungArgs] = [
+    many: list[Any] = [
         {**L4, "provisioning": "flex-start", "max_run_hours": hours} for hours in range(1, 12)
     ]
     refused(recorder, args(*many), "must have at most 10 entries, got 11")
@@ -196,7 +195,7 @@ def test_prefixes_of_google_are_refused(recorder, name):
 
 
 def test_a_multi_host_slice_cannot_be_moved_back(recorder):
-    slice_rung: RungArgs = {**V6E_ON_DEMAND, "topology": "4x4"}
+    slice_rung: Any = {**V6E_ON_DEMAND, "topology": "4x4"}
     refused(recorder, {**args(slice_rung), "move_back": True}, "moveBack.*multi-host")
 
 
@@ -226,7 +225,7 @@ def test_numbers_of_other_languages_build_the_same_class(recorder):
 
 
 def test_nodes_with_rdma_get_their_networks_and_a_driver_from_gke(recorder):
-    rung: RungArgs = {
+    rung: Any = {
         "accelerator": "nvidia-h200-141gb",
         "hosts": 2,
         "provisioning": "spot",
@@ -243,7 +242,7 @@ def test_nodes_that_need_no_others_have_no_networks_of_their_own(recorder):
     assert "acceleratorNetworkProfile" not in spec["priorities"][0]
 
 
-COMPACT: RungArgs = {
+COMPACT: Any = {
     "accelerator": "nvidia-h200-141gb",
     "placement": "compact",
     "provisioning": "spot",
@@ -264,7 +263,7 @@ def test_compact_nodes_without_a_policy_are_refused(recorder):
 
 
 def test_compact_nodes_are_in_one_zone(recorder):
-    wide: RungArgs = {
+    wide: Any = {
         **COMPACT,
         "allow_unlisted_zones": True,
         "zones": ["us-central1-a", "us-central1-b"],

@@ -3,6 +3,7 @@ import json
 import pytest
 import yaml
 
+from gke_inference import Exposure
 from gke_inference.gateway.inference_gateway import (
     InferenceGatewayArgs,
     RoutedModelArgs,
@@ -58,7 +59,11 @@ def test_the_gateway_waits_until_it_is_programmed_on_its_own_address(recorder):
 
 
 def test_an_internal_gateway_has_its_address_in_the_subnetwork(recorder):
-    internal: InferenceGatewayArgs = {**args(), "exposure": "internal", "subnetwork": "nodes"}
+    internal: InferenceGatewayArgs = {
+        **args(),
+        "exposure": Exposure.INTERNAL,
+        "subnetwork": "nodes",
+    }
     build(recorder, internal)
     address = recorder.one("gcp:compute/address:Address").inputs
     assert address["addressType"] == "INTERNAL"
@@ -447,7 +452,7 @@ def test_every_backend_of_an_external_gateway_limits_sizes_and_the_requests_of_a
 
 
 def test_an_internal_gateway_has_no_cloud_armor_policy(recorder):
-    internal = {**args(), "exposure": "internal", "subnetwork": "nodes"}
+    internal = {**args(), "exposure": Exposure.INTERNAL, "subnetwork": "nodes"}
     build(recorder, internal)
     assert recorder.all(GUARD) == []
     (policy, *_) = of_routes(recorder)

@@ -4,6 +4,7 @@ import pulumi
 import pytest
 import yaml
 
+from gke_inference import Exposure
 from gke_inference.gateway.inference_gateway import (
     InferenceGateway,
     InferenceGatewayArgs,
@@ -24,7 +25,7 @@ POOL = "kubernetes:inference.networking.k8s.io/v1:InferencePool"
 def build(recorder, **changes):
     arguments: InferenceGatewayArgs = {
         "address_name": "acme-gateway",
-        "exposure": "external",
+        "exposure": Exposure.EXTERNAL,
         "gateway_name": "inference",
         "models": [{**LLAMA, **changes}],  # pyright: ignore[reportAssignmentType]
         "namespace": "serving",

@@ -2,16 +2,14 @@ from typing import Any
 
 import pytest
 
-from gke_inference.catalogue.rung_settings import RungArgs
-
-RESERVED: RungArgs = {
+RESERVED: Any = {
     "accelerator": "tpu-v6e",
     "provisioning": "reservation",
     "reservation": "v6e-prod",
     "topology": "2x2",
 }
-L4: RungArgs = {"accelerator": "nvidia-l4", "count": 1, "provisioning": "on-demand"}
-L4_SPOT: RungArgs = {"accelerator": "nvidia-l4", "count": 1, "provisioning": "spot"}
+L4: Any = {"accelerator": "nvidia-l4", "count": 1, "provisioning": "on-demand"}
+L4_SPOT: Any = {"accelerator": "nvidia-l4", "count": 1, "provisioning": "spot"}
 
 
 @pytest.fixture

@@ -6,21 +6,20 @@ from typing import Any
 import pulumi
 import pytest
 
-from gke_inference.catalogue.rung_settings import RungArgs
 from gke_inference.serving.launcher.spec import read
 from gke_inference.serving.model_server import ModelServer
 
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
 DEPLOYMENT = "kubernetes:apps/v1:Deployment"
 BUDGET = "kubernetes:policy/v1:PodDisruptionBudget"
-H200: RungArgs = {
+H200: Any = {
     "accelerator": "nvidia-h200-141gb",
     "count": 8,
     "network": "rdma",
     "provisioning": "on-demand",
 }
-V6E_8: RungArgs = {"accelerator": "tpu-v6e", "topology": "2x4", "provisioning": "on-demand"}
-L4: RungArgs = {"accelerator": "nvidia-l4", "count": 1, "provisioning": "on-demand"}
+V6E_8: Any = {"accelerator": "tpu-v6e", "topology": "2x4", "provisioning": "on-demand"}
+L4: Any = {"accelerator": "nvidia-l4", "count": 1, "provisioning": "on-demand"}
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import pulumi
 import pytest
 
 from gke_inference.catalogue.engine_flags import flags
-from gke_inference.catalogue.rung_settings import RungArgs
 from gke_inference.catalogue.rungs import check_rung
 from gke_inference.serving.launcher.commands import arguments
 from gke_inference.serving.model_objects import deployments
@@ -20,20 +19,20 @@ from twin.engines.vllm_flags import parse as as_vllm_reads
 from workloads.diffusion.__main__ import parser
 
 MODEL = "llama-3.1-8b"
-H200: RungArgs = {
+H200: Any = {
     "accelerator": "nvidia-h200-141gb",
     "count": 8,
     "network": "rdma",
     "provisioning": "on-demand",
 }
-H100S: RungArgs = {
+H100S: Any = {
     "accelerator": "nvidia-h100-80gb",
     "count": 8,
     "hosts": 2,
     "network": "tcp",
     "provisioning": "spot",
 }
-V6E: RungArgs = {"accelerator": "tpu-v6e", "topology": "2x2", "provisioning": "on-demand"}
+V6E: Any = {"accelerator": "tpu-v6e", "topology": "2x2", "provisioning": "on-demand"}
 OWN = {
     "engine_args": {"max-num-batched-tokens": "4096", "enforce-eager": "true"},
     "engine_env": {"VLLM_LOGGING_LEVEL": "DEBUG"},
@@ -69,7 +68,7 @@ def variables(container: dict[str, Any]) -> dict[str, Any]:
     return {entry["name"]: entry.get("value") for entry in container["env"]}
 
 
-def on(args: dict[str, Any], *rungs: RungArgs, **changes: Any) -> dict[str, Any]:
+def on(args: dict[str, Any], *rungs: Any, **changes: Any) -> dict[str, Any]:
     kept = {key: value for key, value in args.items() if key != "adapters"}
     return {**kept, **OWN, "rungs": list(rungs), **changes}
 

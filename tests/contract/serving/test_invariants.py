@@ -1,8 +1,8 @@
 import copy
+from typing import Any
 
 import pytest
 
-from gke_inference.catalogue.rung_settings import RungArgs
 from gke_inference.catalogue.rungs import check_rung
 from gke_inference.serving.hardware import hardware
 from gke_inference.serving.invariants import broken, chips_of
@@ -54,7 +54,7 @@ def test_a_topology_is_so_many_chips(topology, chips):
 
 
 def test_a_chip_that_is_two_devices_splits_a_model_twice_as_far(args):
-    rung: RungArgs = {
+    rung: Any = {
         "accelerator": "tpu7x",
         "provisioning": "on-demand",
         "topology": "2x2x1",
@@ -79,7 +79,7 @@ def test_every_engine_splits_a_model_by_a_flag_of_its_own(gpu_only, engine, flag
 
 
 def test_copies_of_a_model_fill_the_devices_of_a_node(gpu_only):
-    rung: RungArgs = {
+    rung: Any = {
         "accelerator": "nvidia-h200-141gb",
         "count": 8,
         "provisioning": "on-demand",

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from gke_inference.catalogue.input_error import InputError
-from gke_inference.catalogue.rung_settings import RungArgs
 from gke_inference.catalogue.rungs import check_rung
 from gke_inference.serving.launcher.spec import Serving, read
 from gke_inference.serving.model_plan import model_plan
@@ -15,16 +14,16 @@ from gke_inference.serving.model_server import ModelServer
 
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
 DEPLOYMENT = "kubernetes:apps/v1:Deployment"
-H100: RungArgs = {
+H100: Any = {
     "accelerator": "nvidia-h100-80gb",
     "count": 1,
     "machine_type": "a3-highgpu-1g",
     "provisioning": "spot",
 }
-L4: RungArgs = {"accelerator": "nvidia-l4", "count": 1, "provisioning": "on-demand"}
-V6E: RungArgs = {"accelerator": "tpu-v6e", "provisioning": "on-demand", "topology": "2x2"}
-H100_8: RungArgs = {"accelerator": "nvidia-h100-80gb", "count": 8, "provisioning": "spot"}
-TWO_HOSTS: RungArgs = {
+L4: Any = {"accelerator": "nvidia-l4", "count": 1, "provisioning": "on-demand"}
+V6E: Any = {"accelerator": "tpu-v6e", "provisioning": "on-demand", "topology": "2x2"}
+H100_8: Any = {"accelerator": "nvidia-h100-80gb", "count": 8, "provisioning": "spot"}
+TWO_HOSTS: Any = {
     "accelerator": "nvidia-h200-141gb",
     "count": 8,
     "hosts": 2,

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from gke_inference.catalogue.input_error import InputError
-from gke_inference.catalogue.rung_settings import RungArgs
 from gke_inference.catalogue.rungs import check_rung
 from gke_inference.intent.template_syntax import MOST_BYTES, compiled, template_problem
 from gke_inference.serving.model_objects import deployments
@@ -16,8 +15,8 @@ from workloads.engine.commands import arguments, environment
 
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
 DEPLOYMENT = "kubernetes:apps/v1:Deployment"
-H100S: RungArgs = {"accelerator": "nvidia-h100-80gb", "count": 2, "provisioning": "spot"}
-V6E: RungArgs = {"accelerator": "tpu-v6e", "topology": "2x2", "provisioning": "on-demand"}
+H100S: Any = {"accelerator": "nvidia-h100-80gb", "count": 2, "provisioning": "spot"}
+V6E: Any = {"accelerator": "tpu-v6e", "topology": "2x2", "provisioning": "on-demand"}
 TEMPLATE = "{% for message in messages %}{{ message.content }}\n{% endfor %}"
 FILE = "/opt/gke-inference/engine/chat-template.jinja"
 

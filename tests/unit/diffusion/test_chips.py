@@ -1,6 +1,6 @@
 """Each process of the image server uses one chip of its pod."""
 
-from gke_inference.base.inputs import rung_of
+from gke_inference.catalogue.rungs import check_rung
 from gke_inference.serving.dual_container import tpu_environment
 from gke_inference.serving.hardware import Hardware
 from workloads.diffusion.config import Settings
@@ -11,7 +11,7 @@ SETTINGS = Settings(model="flux", folder="/flux", workers=4)
 
 def of_pod():
     """Return the variables that GKE's device plugin sets in a pod with a 2x2 of TPU v6e."""
-    rung = rung_of(
+    rung = check_rung(
         {"accelerator": "tpu-v6e", "topology": "2x2", "provisioning": "on-demand"}, "rung"
     )
     node = Hardware(

@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import pytest
 
-from gke_inference.catalogue.rung_settings import RungArgs
 from gke_inference.catalogue.rungs import check_rung
 from gke_inference.serving.model_plan import model_plan
 from gke_inference.serving.offline.batch_engine import (
@@ -34,7 +33,7 @@ from twin.wire.kube import Kube
 
 pytestmark = pytest.mark.needs_tools
 
-V6E: RungArgs = {"accelerator": "tpu-v6e", "provisioning": "spot", "topology": "2x2"}
+V6E: Any = {"accelerator": "tpu-v6e", "provisioning": "spot", "topology": "2x2"}
 ENDPOINTS = ["/v1/completions"]
 LINES = 400
 

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from gke_inference.catalogue import engines
-from gke_inference.catalogue.rung_settings import RungArgs
 from gke_inference.catalogue.rungs import check_rung
 from gke_inference.serving.model_objects import deployments, launcher_config
 from gke_inference.serving.model_plan import model_plan
@@ -27,13 +26,13 @@ from twin.world.rules import Rules
 
 pytestmark = pytest.mark.needs_tools
 ADDRESS = f"127.93.{os.getpid() % 250}.7"
-V6E: RungArgs = {
+V6E: Any = {
     "accelerator": "tpu-v6e",
     "node_pools": ["v6e"],
     "provisioning": "on-demand",
     "topology": "2x2",
 }
-L4: RungArgs = {
+L4: Any = {
     "accelerator": "nvidia-l4",
     "count": 1,
     "node_pools": ["l4"],
@@ -56,7 +55,7 @@ ARGS: dict[str, Any] = {
 class Pod:
     """The containers of a pod of the platform, planned as the agent does."""
 
-    def __init__(self, folder: Path, rungs: list[RungArgs], **changes: Any) -> None:
+    def __init__(self, folder: Path, rungs: list[Any], **changes: Any) -> None:
         made = model_plan({**ARGS, "rungs": rungs, **changes}, [check_rung(one) for one in rungs])
         (workload,) = deployments(made).values()
         self.folder = folder

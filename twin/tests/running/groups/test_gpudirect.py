@@ -10,7 +10,6 @@ import pytest
 from gke_inference.capacity.compute_class_rules import class_object
 from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.node_networks import interface_network
-from gke_inference.catalogue.rung_settings import RungArgs
 from gke_inference.catalogue.rungs import check_rung
 from gke_inference.operators.accelerator_interfaces import interface_objects
 from gke_inference.serving.model_objects import deployments, launcher_config
@@ -22,7 +21,7 @@ from twin.wire.kube import Kube
 from twin.world.store import Store, new_record
 
 pytestmark = pytest.mark.needs_tools
-MEGA: RungArgs = {
+MEGA: Any = {
     "accelerator": "nvidia-h100-mega-80gb",
     "count": 8,
     "hosts": 2,
@@ -32,7 +31,7 @@ MEGA: RungArgs = {
     "zones": ["us-east5-a"],
     "allow_unlisted_zones": True,
 }
-HIGH: RungArgs = {
+HIGH: Any = {
     **MEGA,
     "accelerator": "nvidia-h100-80gb",
     "network": "tcpx",
@@ -46,7 +45,7 @@ TCPXO = interface_network("tcpxo")
 RESOURCES = {f"networking.gke.io.networks/tcpxo-{at}.IP": "1" for at in range(1, 9)}
 
 
-def plan(name: str, rung: RungArgs) -> Any:
+def plan(name: str, rung: Any) -> Any:
     args = {
         "compute_classes": {"gpu": name},
         "context_tokens": 8192,
@@ -80,7 +79,7 @@ def in_the_cloud(context: ClusterContext, vpcs: list[str]) -> None:
         put("gcp:compute/subnetwork:Subnetwork", name, ipCidrRange=cidr, region="us-east5")
 
 
-def pool_file(name: str, rung: RungArgs, vpcs: list[str]) -> dict[str, Any]:
+def pool_file(name: str, rung: Any, vpcs: list[str]) -> dict[str, Any]:
     configs = [{"network": vpc, "subnetwork": vpc} for vpc in vpcs]
     inputs = {
         "autoscaling": {"totalMaxNodeCount": 4, "totalMinNodeCount": 0},
@@ -109,7 +108,7 @@ def pool_file(name: str, rung: RungArgs, vpcs: list[str]) -> dict[str, Any]:
     return {"digest": "1", "inputs": inputs, "name": name, "zones": ["us-east5-a"]}
 
 
-def deploy(context: ClusterContext, kube: Kube, name: str, rung: RungArgs) -> None:
+def deploy(context: ClusterContext, kube: Kube, name: str, rung: Any) -> None:
     """Deploy a model on two nodes, with its node pool, networks and agents."""
     network = interface_network(str(rung.get("network")))
     vpcs = [f"{name}-{at}" for at in range(1, network.interfaces + 1)]

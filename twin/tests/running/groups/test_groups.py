@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from gke_inference.capacity.compute_class_rules import class_object
-from gke_inference.catalogue.rung_settings import RungArgs
 from gke_inference.catalogue.rungs import check_rung
 from gke_inference.serving.model_objects import deployments, launcher_config
 from gke_inference.serving.model_plan import model_plan
@@ -22,7 +21,7 @@ from twin.tests.running.sample import put_weights
 from twin.wire.kube import Kube
 
 pytestmark = pytest.mark.needs_tools
-RUNG: RungArgs = {
+RUNG: Any = {
     "accelerator": "tpu-v6e",
     "provisioning": "on-demand",
     "topology": "4x4",

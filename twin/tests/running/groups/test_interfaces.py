@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from gke_inference.capacity.compute_class_rules import class_object
-from gke_inference.catalogue.rung_settings import RungArgs
 from gke_inference.catalogue.rungs import check_rung
 from gke_inference.serving.model_objects import claims, deployments, launcher_config
 from gke_inference.serving.model_plan import model_plan
@@ -14,7 +13,7 @@ from twin.tests.eventually import eventually
 from twin.wire.kube import Kube
 
 pytestmark = pytest.mark.needs_tools
-RUNG: RungArgs = {
+RUNG: Any = {
     "accelerator": "nvidia-h200-141gb",
     "count": 8,
     "hosts": 2,

@@ -1,7 +1,8 @@
 """A queue of one slice of four hosts."""
 
+from typing import Any
+
 from gke_inference.capacity.compute_class_rules import class_object
-from gke_inference.catalogue.rung_settings import RungArgs
 from gke_inference.catalogue.rungs import check_rung
 from gke_inference.queues.job_namespace import jobs_namespace, local_queue
 from gke_inference.queues.job_queue import (
@@ -17,7 +18,7 @@ from twin.wire.kube import Kube
 
 QUEUE, TEAM, SPACE = "slices", "nightly", "jobs-nightly"
 HOSTS = 4
-RUNG: RungArgs = {
+RUNG: Any = {
     "accelerator": "tpu-v6e",
     "provisioning": "spot",
     "topology": "4x4",

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from gke_inference.capacity.compute_class_rules import class_object
-from gke_inference.catalogue.rung_settings import RungArgs
 from gke_inference.catalogue.rungs import check_rung
 from gke_inference.queues.job_namespace import jobs_namespace, local_queue
 from gke_inference.queues.job_queue import (
@@ -24,7 +23,7 @@ from twin.world.capacity import World
 
 pytestmark = pytest.mark.needs_tools
 QUEUE = "chips"
-RUNG: RungArgs = {
+RUNG: Any = {
     "accelerator": "tpu-v6e",
     "provisioning": "spot",
     "topology": "2x2",
