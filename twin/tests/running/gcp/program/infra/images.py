@@ -9,6 +9,7 @@ from gke_inference import (
     ImageBuild,
     ImageBuilder,
     PullThrough,
+    UpstreamCredentials,
 )
 
 PROJECT = "acme"
@@ -30,10 +31,10 @@ def deliver(*, audit_only: bool) -> None:
         "pull-through",
         {
             "credentials": {
-                "docker.io": {
-                    "secret_version": "projects/acme/secrets/hub/versions/1",
-                    "username": "acme",
-                }
+                "docker.io": UpstreamCredentials(
+                    secret="projects/acme/secrets/hub/versions/1",
+                    username="acme",
+                )
             },
             "locations": ["us-east5"],
             "project": PROJECT,
