@@ -45,15 +45,11 @@ def check_upgrades(where: str, max_surge: int, max_unavailable: int) -> Iterator
     """Yield the problem of upgrade limits with which no node could be upgraded."""
     if not max_surge and not max_unavailable:
         rule = "must be at least 1 when max_surge is 0: nodes could not be upgraded"
-        yield InputError(_at(where, "max_unavailable"), rule, max_unavailable)
+        yield InputError(join(where, "max_unavailable"), rule, max_unavailable)
 
 
 def check_limits(where: str, min_nodes: int, max_nodes: int) -> Iterator[InputError]:
     """Yield the problem of a minimum above the maximum."""
     if min_nodes > max_nodes:
         rule = f"must be at most max_nodes ({max_nodes})"
-        yield InputError(_at(where, "min_nodes"), rule, min_nodes)
-
-
-def _at(where: str, field: str) -> str:
-    return join(where, field) if where else field
+        yield InputError(join(where, "min_nodes"), rule, min_nodes)

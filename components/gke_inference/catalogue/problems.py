@@ -45,7 +45,10 @@ RULE: Final = "rule"
 
 
 def join(*parts: str | int) -> str:
-    """Return the path of a field: `join("capacity", "a", "rungs", 0)` is `capacity.a.rungs[0]`."""
+    """Return the path of a field: `join("capacity", "a", "rungs", 0)` is `capacity.a.rungs[0]`.
+
+    A first part that is empty is left out, for settings at the root.
+    """
     path = ""
     for part in parts:
         if isinstance(part, int):
@@ -76,6 +79,12 @@ def one_of(path: str, value: str, known: Iterable[str]) -> InputError:
     """Return the error for a word that is not in a list, with the closest match."""
     words = list(known)
     return InputError(path, f"must be one of {', '.join(words)}", value, suggest(value, words))
+
+
+def unknown_field(path: str, rule: str, name: str, known: Sequence[str]) -> InputError:
+    """Return the error for a field that does not exist, with the closest match or all fields."""
+    hint = suggest(name, known) or "; the fields here are " + ", ".join(known)
+    return InputError(path, rule, note=hint)
 
 
 def range_of(schema: Mapping[str, Any]) -> str:
@@ -193,9 +202,7 @@ class Document:
         if new is not None:
             return InputError(path, f"is renamed to {new!r}")
         known = [self._spell(name) for name in here.get("properties", {})]
-        name = self._spell(str(at[-1]))
-        hint = suggest(name, known) or "; the fields here are " + ", ".join(known)
-        return InputError(path, self._unknown_rule, note=hint)
+        return unknown_field(path, self._unknown_rule, self._spell(str(at[-1])), known)
 
     @property
     def _schema(self) -> dict[str, Any]:

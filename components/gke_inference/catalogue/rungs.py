@@ -159,7 +159,7 @@ def _typed(rung: RungSettings | Mapping[str, Any], where: str) -> RungSettings:
     if isinstance(rung, RungSettings):
         return rung
     try:
-        return typed_inputs(RungArgs, rung, where=(where,) if where else ())
+        return typed_inputs(RungArgs, rung, where=(where,))
     except InputErrors as error:
         raise error.problems[0] from None
 

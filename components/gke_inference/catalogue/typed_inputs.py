@@ -24,10 +24,10 @@ from typing import (
 
 from pydantic import ConfigDict, PydanticSchemaGenerationError, TypeAdapter, ValidationError
 
-from gke_inference.settings import Settings, whole_numbers
+from gke_inference.settings import Settings
 
 from .input_error import InputError
-from .problems import Document, Location, join, suggest
+from .problems import Document, Location, join, unknown_field
 
 Shape = TypeVar("Shape")
 
@@ -47,8 +47,8 @@ class _Reading:
     spell: Callable[[str], str]
     problems: list[InputError] = field(default_factory=list[InputError])
 
-    def refuse(self, where: Location, rule: str, note: str = "") -> None:
-        self.problems.append(InputError(join(*where), rule, note=note))
+    def refuse(self, where: Location, rule: str) -> None:
+        self.problems.append(InputError(join(*where), rule))
 
 
 _Reader = Callable[[Any, Location, _Reading], Any]
@@ -78,7 +78,8 @@ def typed_inputs(
 def document_of(value: Any) -> Any:
     """Return settings, or a structure of them, as plain mappings, lists and scalars.
 
-    Fields that nobody set are left out.
+    Fields that nobody set are left out. A whole float becomes an int: other languages send 4 as
+    `4.0`.
     """
     if isinstance(value, Settings):
         return value.model_dump(mode="json", exclude_unset=True)
@@ -87,7 +88,9 @@ def document_of(value: Any) -> Any:
         return {key: document_of(item) for key, item in items.items()}
     if isinstance(value, list | tuple):
         return [document_of(item) for item in cast("list[Any]", value)]
-    return whole_numbers(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
 
 
 @cache
@@ -110,10 +113,9 @@ def _fields_of(shape: type) -> _Reader:
             at = (*where, reading.spell(name))
             if name not in readers:
                 known = [reading.spell(other) for other in readers]
-                hint = suggest(reading.spell(name), known) or (
-                    "; the fields here are " + ", ".join(known)
+                reading.problems.append(
+                    unknown_field(join(*at), "is not an input", reading.spell(name), known)
                 )
-                reading.refuse(at, "is not an input", hint)
             elif item is not None:
                 typed[name] = readers[name](item, at, reading)
         for name in readers:
@@ -211,7 +213,6 @@ def _size(hint: Any) -> _Reader:
 
 def _settings(shape: type) -> _Reader:
     settings = cast("type[Settings]", shape)
-    by_name: dict[str, Document] = {}
 
     def read(value: Any, where: Location, reading: _Reading) -> Any:
         if isinstance(value, settings):
@@ -221,14 +222,8 @@ def _settings(shape: type) -> _Reader:
         try:
             return settings.model_validate_json(json.dumps(document_of(value)))
         except ValidationError as error:
-            document = by_name.setdefault(
-                reading.spell("a_b"),
-                Document(
-                    settings.model_json_schema,
-                    f"is not a field of {settings.__name__}",
-                    reading.spell,
-                ),
-            )
+            unknown = f"is not a field of {settings.__name__}"
+            document = Document(settings.model_json_schema, unknown, reading.spell)
             reading.problems += document.problems_of(error, where)
         return None
 

@@ -40,9 +40,9 @@ def check_prices(
         allowed: Sequence[str] = team.models or sorted(models or ())
         missing = [model for model in allowed if model not in priced]
         if missing or not allowed:
-            rule = f"needs '{_at(where, 'prices')}' of every model that the team may use"
+            rule = f"needs '{join(where, 'prices')}' of every model that the team may use"
             note = f" without that of {missing[0]}" if missing else " without any"
-            path = _at(where, "teams", name, "monthly_usd")
+            path = join(where, "teams", name, "monthly_usd")
             yield InputError(path, rule, team.monthly_usd, note)
 
 
@@ -52,8 +52,8 @@ def check_cached(
     """Yield the teams with cached answers where there is no cache."""
     for name, team in teams.items():
         if team.cached_answers and not has_cache:
-            path = _at(where, "teams", name, "cached_answers")
-            yield InputError(path, f"needs '{_at(where, 'cache')}'", value=True)
+            path = join(where, "teams", name, "cached_answers")
+            yield InputError(path, f"needs '{join(where, 'cache')}'", value=True)
 
 
 def check_issuers(
@@ -64,7 +64,7 @@ def check_issuers(
     for at, issuer in enumerate(issuers):
         for value, team in issuer.teams.items():
             if team not in known:
-                yield one_of(_at(where, "issuers", at, "teams", value), team, known)
+                yield one_of(join(where, "issuers", at, "teams", value), team, known)
 
 
 def check_identities(
@@ -89,7 +89,7 @@ def check_team_of_people(where: str, team: str, teams: Iterable[str]) -> Iterato
     """Yield the problem of people whose team does not exist."""
     known = sorted(teams)
     if team not in known:
-        yield one_of(_at(where, "people", "team"), team, known)
+        yield one_of(join(where, "people", "team"), team, known)
 
 
 def is_identity(text: str) -> bool:
@@ -101,7 +101,3 @@ def is_identity(text: str) -> bool:
     if len(text) <= _LONGEST_SPIFFE and _SPIFFE.fullmatch(text):
         return True
     return _OTHER.fullmatch(text) is not None
-
-
-def _at(where: str, *parts: str | int) -> str:
-    return join(where, *parts) if where else join(*parts)

@@ -17,7 +17,6 @@ from gke_inference.streams.stream_topics import StreamTopics
 from .rules import check_callers
 from .settings import (
     ENTRIES,
-    LONGEST_DAYS,
     RETENTION_DAYS,
     SET_IMAGES,
     SET_PHOTOS,
@@ -176,7 +175,7 @@ class PersonalFront(pulumi.ComponentResource):
     def _build_bucket(self, name: str) -> storage.Bucket:
         args = self._args
         days = args.get("retention_days", RETENTION_DAYS)
-        colder, last = class_rules(args, LONGEST_DAYS, _LARGE)
+        colder, last = class_rules(args, _LARGE)
         if days <= last:
             rule = f"must be above {last}, got {days}"
             raise pulumi.InputPropertyError("retentionDays", rule)

@@ -6,7 +6,6 @@ from typing import Any, cast
 import pulumi
 from pulumi_gcp import storage
 
-from gke_inference.base.inputs import whole
 from gke_inference.catalogue.files.buckets import MINIMUM_DAYS
 
 
@@ -30,25 +29,24 @@ def step_rules(
 
 
 def class_rules(
-    args: Mapping[str, object], most_days: int, condition: Mapping[str, Any] | None = None
+    args: Mapping[str, Any], condition: Mapping[str, Any] | None = None
 ) -> "tuple[list[storage.BucketLifecycleRuleArgsDict], int]":
     """Return the rules for `nearline_after_days` to `archive_after_days`, and the last age.
 
     Args:
-        args: Inputs of a component, with these keys.
-        most_days: Maximum age.
+        args: Checked inputs of a component, with these keys.
         condition: Condition of each rule besides the age.
 
     Raises:
-        pulumi.InputPropertyError: An age is out of range, or not above that of a warmer class.
+        pulumi.InputPropertyError: An age is not above that of a warmer class.
     """
     steps: list[tuple[str, int]] = []
     last = 0
     for cold in MINIMUM_DAYS:
         field = f"{cold}_after_days"
-        if args.get(field) is None:
+        days: int | None = args.get(field)
+        if days is None:
             continue
-        days = whole(args, field, 0, least=1, most=most_days)
         if days <= last:
             raise pulumi.InputPropertyError(f"{cold}AfterDays", f"must be above {last}, got {days}")
         steps.append((cold, days))
