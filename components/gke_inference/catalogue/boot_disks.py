@@ -7,16 +7,20 @@ have all types.
 
 from typing import Final
 
+from gke_inference.settings.fields import BootDisk
+
 from .quotas import boots_never_from_hyperdisk, boots_only_from_hyperdisk
 
-TYPES: Final = ("pd-balanced", "pd-standard", "pd-ssd", "hyperdisk-balanced")
+TYPES: Final = tuple(each.value for each in BootDisk)
 """Types that a compute class can request (CRD ComputeClass, storage.bootDiskType)."""
 
 
 def boot_disks(machine_type: str) -> tuple[str, ...]:
     """Return the boot disk types of a machine, or all types if not known."""
     if boots_only_from_hyperdisk(machine_type):
-        return ("hyperdisk-balanced",)
+        return (BootDisk.HYPERDISK.value,)
     if machine_type.startswith("g2-"):
-        return ("pd-balanced", "pd-ssd")
-    return TYPES[:-1] if boots_never_from_hyperdisk(machine_type) else TYPES
+        return (BootDisk.BALANCED.value, BootDisk.SSD.value)
+    if boots_never_from_hyperdisk(machine_type):
+        return tuple(each for each in TYPES if each != BootDisk.HYPERDISK.value)
+    return TYPES

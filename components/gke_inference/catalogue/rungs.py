@@ -6,7 +6,7 @@ memory), or rejects it with field, rule and value. Rules: GKE's consumption opti
 modules/compute/gke-node-pool) and the catalog in data/accelerators.yaml.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -33,6 +33,8 @@ from .typed_inputs import InputErrors, typed_inputs
 
 CLAIMED_PROVISIONING = ("on-demand", "reservation", "spot")
 """Provisioning models for pods with device claims: for flex-start, no use has been published."""
+_MOST_PLACES = 8
+"""Zones or regions in a message; L4 is in more than thirty zones."""
 
 
 @dataclass(frozen=True)
@@ -254,7 +256,7 @@ def _check_offered(chip: Accelerator, provisioning: str, region: str, where: str
     alone = {
         zone: ways for zone, ways in chip.restricted_zones.items() if region_of(zone) == region
     }
-    known = ", ".join(all_zones(chip.name, provisioning)) or "no zone"
+    known = _places(all_zones(chip.name, provisioning), region)
     note = "".join(
         f"; {zone} is single-tenant: only {' and '.join(ways)} there"
         for zone, ways in alone.items()
@@ -262,6 +264,19 @@ def _check_offered(chip: Accelerator, provisioning: str, region: str, where: str
     is_flex = provisioning == "flex-start" and chip.flex_start_zones is not None
     rule = f"must be offered in {region}{' by flex-start' if is_flex else ''}"
     _refuse(where, "accelerator", rule, Bare(chip.name), f", which is in {known}{note}")
+
+
+def _places(zones: Sequence[str], near: str) -> str:
+    """Return the names of zones, or of many zones the regions, those of a continent first."""
+    if len(zones) <= _MOST_PLACES:
+        return ", ".join(zones) or "no zone"
+    continent = near.partition("-")[0]
+    found = sorted(
+        {region_of(zone) for zone in zones},
+        key=lambda region: (region.partition("-")[0] != continent, region),
+    )
+    first, others = found[:_MOST_PLACES], len(found) - _MOST_PLACES
+    return ", ".join(first) + (f" and {others} other regions" if others > 0 else "")
 
 
 def _check_zones(

@@ -12,6 +12,7 @@ from gke_inference.catalogue.quotas import (
     metric,
     vcpus_of,
 )
+from gke_inference.settings.fields import BootDisk
 
 
 @pytest.mark.parametrize(
@@ -86,3 +87,8 @@ def test_boot_disks_of_new_families_are_hyperdisks():
     assert boot_disk("a3-ultragpu-8g") == ("hyperdisk-balanced", 100)
     assert disk_metric("hyperdisk-balanced").name == "HDB_TOTAL_GB"
     assert made_by_google("surge_nodes_per_upgrade") == 1
+
+
+@pytest.mark.parametrize("disk", BootDisk)
+def test_every_boot_disk_that_a_stack_can_ask_for_counts_against_a_quota(disk: BootDisk) -> None:
+    assert disk_metric(disk.value).unit == "GB"

@@ -13,22 +13,18 @@ import pytest
 
 from gke_inference.catalogue.load_balancing import BACKEND_PORTS, HEALTH_CHECK_RANGES
 from gke_inference.catalogue.response_headers import hidden_headers
-from infra.deploy.team_program import deploy_team
-from infra.plan import resolve
 from infra.plan.front import has_fleet_gateway
 from infra.reading.layers import platform_name
 from infra.reading.load import platform_of, read
-from infra.reading.platform_reference import planned, shared
 from infra.stack import ClusterMode, Layer, Platform
 from policies.checker.checker import check_objects
 from policies.checker.rules import invariants
 from policies.framework.finding import Verdict
-from policies.framework.reading import STACK_REFERENCE
-from policies.objects.documents import Document, Source
+from policies.objects.documents import Source
 from policies.pack.rendered import findings
 from policies.rules import policies
 from tests.contract.infra.cloud import CloudRecorder, Deployed
-from tests.contract.recorder import Registration
+from tests.contract.infra.registered import clusters_of, registered, state
 from tests.shipped_stacks import FILES
 from twin.cluster.base.matching import selects
 from twin.cluster.base.network_policies import IsPeer, lets_in, sent_by_pod
@@ -39,7 +35,6 @@ from twin.cluster.gateway.translation.objects import NamedAddress, Snapshot, key
 from twin.cluster.gateway.translation.translate import translate
 from twin.cluster.gateway.translation.vpc import ClusterNetwork, firewall_rules
 from twin.cluster.monitoring.targets import selected_pods, targets_of
-from twin.providers.kubernetes.manifests.objects import to_object
 from twin.tests.unit.gateway.builders import gateway_class
 from twin.world.rules import all_rules
 
@@ -50,38 +45,6 @@ INVARIANTS = [listed.rule for listed in invariants().values()]
 def title(file: Path) -> str:
     """Return the folder and the name of a stack."""
     return f"{file.parent.name}/{file.name.split('.')[1]}"
-
-
-def registered(file: Path, cloud: CloudRecorder, deployed: Deployed) -> list[Registration]:
-    """Return what the program of a stack registers."""
-    platform = read(file.name.split(".")[1], file.parent)
-    if platform.layer is not Layer.SERVING:
-        return deployed(platform).registrations
-    name = platform_name(str(platform_of(file)["platform"]))
-    below = read(name, file.parent)
-    clusters = {region: each.cluster_name for region, each in resolve(below).regions.items()}
-    given = shared(name, planned(below, clusters, "gke-1.example.goog"))
-    cloud.run(lambda: deploy_team(platform, given, with_delivered=True))
-    reference = Registration(STACK_REFERENCE, name, {}, "", "", (), False, frozenset())
-    return [reference, *cloud.registrations]
-
-
-def state(stack: str, seen: Registration) -> dict[str, Any]:
-    """Return a registration as `render` writes it."""
-    urn = f"urn:pulumi:{stack}::gke-inference::{seen.type}::{seen.name}"
-    return {"type": seen.type, "urn": urn, "inputs": seen.inputs, "protect": seen.protected}
-
-
-def clusters_of(made: list[Registration], resources: tuple[dict[str, Any], ...]) -> list[Source]:
-    """Return the objects of each cluster, as `check` reads them."""
-    found: dict[str, list[Document]] = {}
-    for seen in made:
-        if seen.type.startswith("kubernetes:"):
-            documents = found.setdefault(seen.provider, [])
-            documents.append(Document(seen.name, to_object(seen.inputs)))
-    return [
-        Source(provider, tuple(objects), resources) for provider, objects in sorted(found.items())
-    ]
 
 
 def span(ports: str) -> range:
