@@ -159,7 +159,8 @@ def _in_region(platform: Platform, name: str, region: str, *, is_used: bool) -> 
     cluster = platform.regions[region].zones
     listed = {at: _listed_zones(rung, region, cluster) for at, rung in rungs.items()}
     for at, rung in rungs.items():
-        if rung.network == "rdma" and not (rung.zones or rung.reservation) and len(listed[at]) == 1:
+        is_near = rung.network == "rdma" or rung.placement == "compact"
+        if is_near and not (rung.zones or rung.reservation) and len(listed[at]) == 1:
             arguments[at] = _changed(arguments[at], zones=listed[at])
             rungs[at] = replace(rung, zones=listed[at])
     return RegionCapacity(

@@ -7,7 +7,7 @@ so that it can be compared, validated against a CRD and rendered without an engi
 import hashlib
 import json
 from operator import attrgetter
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import pulumi
 import pulumi_kubernetes as k8s
@@ -78,6 +78,15 @@ def labels_for(name: str, component: str) -> dict[str, str]:
 SKIP_AWAIT = {"pulumi.com/skipAwait": "true"}
 """Annotation of objects that no deployment waits for: engine pods become ready long after their
 objects exist."""
+
+
+FIXED_SIZE_REASON: Final = "gke-inference/fixed-size-because"
+"""Annotation of an autoscaler whose minimum is its maximum; `check` reports others."""
+
+
+def fixed_size(least: int, most: int) -> dict[str, str]:
+    """Return the annotations of an autoscaler that keeps one size, or none."""
+    return {FIXED_SIZE_REASON: "the stack asks for this size"} if least == most else {}
 
 
 def manifest(

@@ -10,6 +10,7 @@ from gke_inference.base.manifests import (
     deployment,
     disruption_budget,
     fingerprint,
+    fixed_size,
     labels_for,
     manifest,
     register,
@@ -147,6 +148,7 @@ def _route(args: BatchServiceArgs) -> Manifest:
 def _autoscaler(args: BatchServiceArgs, worker: str) -> Manifest:
     """Return the HorizontalPodAutoscaler: one worker per share of waiting requests."""
     kind = api("deployment")
+    least, most = args.get("min_workers", MIN_WORKERS), args.get("max_workers", MAX_WORKERS)
     selector = {
         "resource.labels.cluster": args["cluster_name"],
         "resource.labels.namespace": args["namespace"],
@@ -156,9 +158,10 @@ def _autoscaler(args: BatchServiceArgs, worker: str) -> Manifest:
         worker,
         args["namespace"],
         labels=labels_for(worker, WORKER),
+        annotations=fixed_size(least, most),
         spec={
             "behavior": {"scaleDown": {"stabilizationWindowSeconds": _SCALE_IN_SECONDS}},
-            "maxReplicas": args.get("max_workers", MAX_WORKERS),
+            "maxReplicas": most,
             "metrics": [
                 {
                     "external": {
@@ -171,7 +174,7 @@ def _autoscaler(args: BatchServiceArgs, worker: str) -> Manifest:
                     "type": "External",
                 }
             ],
-            "minReplicas": args.get("min_workers", MIN_WORKERS),
+            "minReplicas": least,
             "scaleTargetRef": {
                 "apiVersion": kind.api_version,
                 "kind": kind.kind,

@@ -5,7 +5,7 @@ from typing import NotRequired, TypedDict
 import pulumi
 
 from gke_inference.base.inputs import camel, one_of, under, whole
-from gke_inference.base.manifests import Manifest, labels_for, manifest, register
+from gke_inference.base.manifests import Manifest, fixed_size, labels_for, manifest, register
 from gke_inference.catalogue.engine_metrics import UNPLACED_REPLICAS, cloud_monitoring_name
 from gke_inference.catalogue.engines import engine, engine_names, series
 from gke_inference.catalogue.versions import api
@@ -103,6 +103,7 @@ def autoscaler(args: AutoscalingArgs) -> Manifest:
         args["target_name"],
         args["namespace"],
         labels=labels_for(args["target_name"], "autoscaling"),
+        annotations=fixed_size(int(args["min_replicas"]), int(args["max_replicas"])),
         spec={
             "behavior": _behavior(
                 int(args.get("scale_in_delay_seconds", 300)),

@@ -14,6 +14,7 @@ from gke_inference.base.manifests import (
     Manifest,
     deployment,
     disruption_budget,
+    fixed_size,
     hardened_pod,
     labels_for,
     manifest,
@@ -254,11 +255,13 @@ def worker_objects(args: StreamWorkerArgs, content: Any) -> dict[str, Manifest]:
 def autoscaler(args: StreamWorkerArgs, subscription: pulumi.Input[str]) -> Manifest:
     """Return the HorizontalPodAutoscaler: messages per worker, from Pub/Sub or Kafka."""
     kind = api("deployment")
+    least, most = args.get("min_workers", MIN_WORKERS), args.get("max_workers", MAX_WORKERS)
     return manifest(
         "autoscaler",
         args["worker_name"],
         args["namespace"],
         labels=labels_for(args["worker_name"], COMPONENT),
+        annotations=fixed_size(least, most),
         spec={
             "behavior": {
                 "scaleDown": {
@@ -277,7 +280,7 @@ def autoscaler(args: StreamWorkerArgs, subscription: pulumi.Input[str]) -> Manif
                     "stabilizationWindowSeconds": 0,
                 },
             },
-            "maxReplicas": args.get("max_workers", MAX_WORKERS),
+            "maxReplicas": most,
             "metrics": [
                 {
                     "external": {
@@ -290,7 +293,7 @@ def autoscaler(args: StreamWorkerArgs, subscription: pulumi.Input[str]) -> Manif
                     "type": "External",
                 }
             ],
-            "minReplicas": args.get("min_workers", MIN_WORKERS),
+            "minReplicas": least,
             "scaleTargetRef": {
                 "apiVersion": kind.api_version,
                 "kind": kind.kind,

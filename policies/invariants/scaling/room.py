@@ -9,6 +9,8 @@ from policies.framework.rule import Invariant
 from policies.objects.index import Obj
 from policies.objects.world import World
 
+FIXED_SIZE_REASON = "gke-inference/fixed-size-because"
+"""Annotation with the reason for a maximum that is the minimum."""
 _DEFAULT_POLICIES: list[dict[str, Any]] = [
     {"type": "Pods", "value": 4},
     {"type": "Percent", "value": 100},
@@ -20,13 +22,14 @@ def _check(world: World) -> Iterator[Finding]:
         least = each.at("spec", "minReplicas")
         least = 1 if least is None else int(least)
         most = int(each.at("spec", "maxReplicas") or 0)
-        if most <= least:
+        is_fixed = bool(at(each.body, "metadata", "annotations", FIXED_SIZE_REASON))
+        if most < least or (most == least and not is_fixed):
             yield broken(
                 each,
                 "spec.maxReplicas",
                 most,
                 f"minReplicas is {least}: it can never scale",
-                "raise maxReplicas, or remove the autoscaler",
+                f"raise maxReplicas, or say why the size is fixed: annotation {FIXED_SIZE_REASON}",
             )
         if least == 0 and not _wakes(each):
             yield broken(
@@ -78,7 +81,10 @@ def _wakes(each: Obj) -> bool:
 
 RULE = Invariant(
     name="scaling-has-room",
-    description="Autoscalers have a maximum above the minimum, and can scale up from zero.",
+    description=(
+        "Autoscalers have a maximum above the minimum, or a reason for one size, and can scale up"
+        " from zero."
+    ),
     reference="accelerated-platforms async-inference hpa.yaml: minimum and maximum are both 1",
     check=_check,
 )

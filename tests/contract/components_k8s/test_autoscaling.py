@@ -146,3 +146,11 @@ def test_a_role_follows_its_own_signal_alone(recorder, signal, metric):
 def test_a_signal_nobody_knows_is_refused(recorder, signals):
     with pytest.raises(pulumi.InputPropertyError, match="one or both of queue, kv-cache"):
         spec_of(recorder, {**args(), "signals": signals})
+
+
+def test_an_autoscaler_says_why_its_size_is_fixed(recorder):
+    recorder.run(lambda: Autoscaling("scaling", {**args(), "min_replicas": 12}).hpa_name)
+    metadata = recorder.one(TYPE).inputs["metadata"]
+    assert metadata["annotations"] == {
+        "gke-inference/fixed-size-because": "the stack asks for this size"
+    }

@@ -33,6 +33,10 @@ COMPUTED: dict[str, dict[str, Any]] = {
     "gcp:serviceaccount/account:Account": {
         "email": "nodes@acme.iam.gserviceaccount.com",
         "member": "serviceAccount:nodes@acme.iam.gserviceaccount.com",
+        "name": "projects/acme/serviceAccounts/gke-nodes@acme.iam.gserviceaccount.com",
+    },
+    "gcp:compute/subnetwork:Subnetwork": {
+        "selfLink": "https://www.googleapis.com/compute/v1/projects/acme/regions/r/subnetworks/s"
     },
 }
 

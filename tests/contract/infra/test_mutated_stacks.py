@@ -21,6 +21,7 @@ from policies.framework.finding import Verdict
 from tests.contract.infra.cloud import CloudRecorder, Deployed
 from tests.contract.infra.mutations import Mutation, mutation
 from tests.contract.infra.registered import clusters_of, parsed, registered_by, state
+from twin.providers.gcp.checks.validate import validate_inputs
 
 INVARIANTS = [listed.rule for listed in invariants().values()]
 READ = 400
@@ -67,11 +68,23 @@ def mutations(seeds: range) -> Iterator[tuple[str, Mutation, Platform]]:
 def fault(
     mutated: Mutation, platform: Platform, cloud: CloudRecorder, deployed: Deployed
 ) -> str | None:
-    """Return why an accepted stack is not deployed, or None if it is."""
+    """Return why an accepted stack is not deployed, or None if it is.
+
+    It is not if the program fails, Google refuses a resource, or an invariant is broken.
+    """
     try:
         made = registered_by(platform, mutated.document, mutated.file.parent, cloud, deployed)
     except Exception as error:  # noqa: BLE001 - whatever the program raises is a fault
         return repr(error)
+    of_google = [each for each in made if each.type.startswith("gcp:")]
+    refused = [
+        f"{each.name}: {failure.path} {failure.reason}"
+        for each in of_google
+        for failure in validate_inputs(each.type, each.inputs)
+        if failure.path != "name" or "name" in each.inputs  # the provider chooses others
+    ]
+    if refused:
+        return "; ".join(refused)
     states = tuple(state("mutated", seen) for seen in made)
     broken = check_objects(clusters_of(made, states), INVARIANTS).of(Verdict.BROKEN)
     return str(broken) if broken else None

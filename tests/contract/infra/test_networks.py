@@ -15,8 +15,10 @@ from infra.plan import resolve
 from infra.reading.load import parse, platform_of
 from infra.stack import Platform
 from infra.stack.problems import StackError
+from tests.shipped_stacks import EXAMPLES
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "rdma" / "Pulumi.rdma.yaml"
+INTERNAL_FRONT = "Pulumi.internal-front.yaml"
 REGION = "us-central1"
 MODEL = "llama-3.1-405b"
 H200: dict[str, Any] = {"accelerator": "nvidia-h200-141gb", "count": 8, "provisioning": "spot"}
@@ -209,6 +211,13 @@ def test_compact_nodes_on_tcp_are_in_one_zone():
         "capacity.nodes.rungs[0].zones: must be one zone in us-central1 for compact nodes, "
         "got us-central1-a, us-central1-b"
     ]
+
+
+def test_compact_nodes_are_in_the_only_zone_of_a_cluster_that_has_their_machines():
+    found = copy.deepcopy(dict(platform_of(EXAMPLES / "internal-front" / INTERNAL_FRONT)))
+    found["capacity"]["small"]["rungs"][0]["placement"] = "compact"
+    capacity = resolve(platform(found)).regions["europe-west4"].capacity["small"]
+    assert [each.zones for each in capacity.arguments.values()] == [("europe-west4-a",), None]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tests.contract.infra.cloud import CloudRecorder, Deployed
-from tests.contract.infra.test_shipped_stacks import FILES, registered, title
+from tests.contract.infra.registered import registered
+from tests.contract.infra.test_shipped_stacks import FILES, title
 from twin.providers.gcp.checks.defaults import fill_in, without_lists
 from twin.providers.gcp.checks.diff import changes
 from twin.providers.gcp.resources.computed_outputs import created
