@@ -105,7 +105,7 @@ def _run(arguments: list[str]) -> int:
         list_app()(["--help"], prog_name="gke-inference", standalone_mode=False)
         return ExitCode.ERROR
     if asked not in COMMANDS and not asked.startswith("-"):
-        from infra.stack.problems import one_of  # noqa: PLC0415 - as below
+        from gke_inference.catalogue.problems import one_of  # noqa: PLC0415 - as below
 
         raise CommandError(str(one_of("COMMAND", asked, COMMANDS)))
     check_twin_folder()

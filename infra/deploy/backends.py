@@ -5,13 +5,13 @@ import pulumi
 from gke_inference.backends.backend_access import BackendAccess, BackendAccessArgs
 from gke_inference.backends.model_backends import ModelBackends, ModelBackendsArgs
 from gke_inference.backends.pool_fallback import PoolFallback, PoolFallbackArgs
-from gke_inference.backends.relay import RelayCallersArgs
 from gke_inference.backends.settings import BackendSettings, TargetFields, TargetSettings
 from gke_inference.cluster.workload_identity import (
     WorkloadIdentity,
     WorkloadIdentityArgs,
     principal,
 )
+from gke_inference.gateway.settings import ProxyCallersArgs
 from gke_inference.settings.fields import DEFAULT_CONTEXT
 from infra.plan import RegionPlan, ServedModel
 from infra.plan.backends import RELAY, fallback_of, has_backends, secrets_of
@@ -151,8 +151,8 @@ def fallback_args(
     return args
 
 
-def _callers(region: RegionPlan) -> RelayCallersArgs:
-    return RelayCallersArgs(
+def _callers(region: RegionPlan) -> ProxyCallersArgs:
+    return ProxyCallersArgs(
         metrics_namespace=region.metrics_namespace,
         proxies_cidr=region.settings.proxies,
     )

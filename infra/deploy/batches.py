@@ -6,13 +6,14 @@ import pulumi
 
 from gke_inference.batches.batch_bucket import BatchBucket, BatchBucketArgs
 from gke_inference.batches.batch_service import BatchService
-from gke_inference.batches.program import BatchCallersArgs, BatchModelArgs, BatchServiceArgs
+from gke_inference.batches.program import BatchModelArgs, BatchServiceArgs
 from gke_inference.cluster.workload_identity import (
     BucketAccessArgs,
     WorkloadIdentity,
     WorkloadIdentityArgs,
 )
 from gke_inference.gateway.picker import METRICS_PORT as PICKER_METRICS_PORT
+from gke_inference.gateway.settings import ProxyCallersArgs
 from gke_inference.serving.offline.batch_engine import BatchEngine
 from infra.deploy import batch_engines as assemble_engines
 from infra.plan import RegionPlan
@@ -144,7 +145,7 @@ def service_args(
         service_name=SERVICE,
     )
     if platform.network_policies:
-        args["callers"] = BatchCallersArgs(
+        args["callers"] = ProxyCallersArgs(
             metrics_namespace=region.metrics_namespace,
             proxies_cidr=region.settings.proxies,
         )

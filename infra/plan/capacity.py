@@ -8,12 +8,12 @@ from gke_inference.catalogue.accelerators import rdma_accelerators, region_of, z
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.node_networks import INTERFACE_NETWORKS, NodeNetwork
 from gke_inference.catalogue.node_placement import NodePlacement, can_be_compact
+from gke_inference.catalogue.problems import join
 from gke_inference.catalogue.rung_settings import RungArgs, RungSettings
 from gke_inference.catalogue.rungs import Rung, check_rung
 from infra.plan.names import pool_name
 from infra.plan.queue_places import capacity_of_queues
 from infra.stack import Capacity, Layer, Model, Platform
-from infra.stack.problems import join
 
 
 @dataclass(frozen=True)

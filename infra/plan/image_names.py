@@ -22,7 +22,7 @@ def repository_names() -> dict[str, str]:
     """Return the repository name of each image in the lock: ours by folder, others as upstream."""
     ours = builds()
     return {
-        name: ours[name].folder if name in ours else image.short_name
+        name: ours[name].target if name in ours else image.short_name
         for name, image in images().items()
     }
 

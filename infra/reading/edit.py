@@ -13,9 +13,10 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
 
 from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.catalogue.problems import join
 from infra.reading.load import KEY, PROJECT, STACKS, parse, platform_of
 from infra.stack import Engine, Layer
-from infra.stack.problems import StackError, join
+from infra.stack.problems import StackError
 
 _WHOLE_BITS = 16
 _HARDWARE = ("min", "max", "standby")

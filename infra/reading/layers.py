@@ -12,8 +12,9 @@ from typing import Any, Final, cast
 from pydantic import ValidationError
 
 from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.catalogue.problems import join
 from infra.stack import DeliveryKind, DeliveryTool, Layer, Monitoring, Platform, Serving
-from infra.stack.problems import StackError, join, problems_of
+from infra.stack.problems import StackError, problems_of
 
 SettingsOf = Callable[[str], str]
 """Returns the settings that a platform shares (see `shared_settings`), by its name."""

@@ -14,6 +14,7 @@ import yaml
 from pydantic import ValidationError
 
 from gke_inference.catalogue.input_error import InputError, yaml_problem
+from gke_inference.catalogue.problems import join, one_of
 from gke_inference.observability.settings import SECRET_KINDS
 from infra.reading.layers import (
     SettingsOf,
@@ -27,7 +28,7 @@ from infra.reading.siblings import collisions
 from infra.rules import check
 from infra.stack import Layer, Platform
 from infra.stack.monitoring import secret_key
-from infra.stack.problems import StackError, join, one_of, problems_of, unread
+from infra.stack.problems import StackError, problems_of, unread
 
 PROJECT: Final = "gke-inference"
 KEY: Final = "platform"

@@ -5,8 +5,8 @@ from typing import Any, cast
 
 from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.problems import join
 from infra.stack import Engine, Platform
-from infra.stack.problems import join
 
 
 def collisions(

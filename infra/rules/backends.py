@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from gke_inference.backends.rules import check_target
 from gke_inference.backends.settings import KindFields
 from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.problems import join, one_of
 from infra.stack import Backend, Engine, Layer, Model, Platform, Task
-from infra.stack.problems import join, one_of
 
 _OF_ONE = ("kind", "model", *KindFields.model_fields)
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.catalogue.problems import join, one_of
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.intent.intent import intent_of
 from gke_inference.intent.rules import problems
@@ -14,7 +15,6 @@ from infra.plan.names import object_name
 from infra.plan.queue_places import queue_region
 from infra.rules.fields import in_stack
 from infra.stack import BatchEngine, Batches, Engine, Layer, Model, Platform, Queue, Task
-from infra.stack.problems import join, one_of
 
 _LONGEST_MODEL = 50
 """Characters of a model's object name, of which names of its jobs' objects are made."""

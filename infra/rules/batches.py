@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.catalogue.problems import join, one_of
 from infra.plan.batches import answering, region_of
 from infra.plan.clients import acting, gated
 from infra.stack import Batches, Clients, Layer, Platform
-from infra.stack.problems import join, one_of
 
 
 def check_batches(platform: Platform) -> Iterator[InputError]:

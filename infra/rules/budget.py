@@ -4,11 +4,11 @@ import math
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.catalogue.problems import join, suggest
 from gke_inference.observability.rules import check_percents, check_told
 from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
 from infra.stack import Budget, Covers, Platform, ReceiverKind
-from infra.stack.problems import join, suggest
 from planner.choice.cost import HOURS_PER_MONTH
 
 _ROUNDING = 1e-6

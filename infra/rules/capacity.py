@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from gke_inference.capacity.settings import check_limits, check_upgrades
 from gke_inference.catalogue.accelerators import zones_of
 from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.catalogue.problems import join
 from gke_inference.catalogue.rungs import Rung
 from infra.plan import CapacityByRegion, RegionCapacity
 from infra.stack import Capacity, ClusterMode, Platform
-from infra.stack.problems import join
 
 
 def check_capacity(platform: Platform, by_region: CapacityByRegion) -> Iterator[InputError]:

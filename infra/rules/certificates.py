@@ -9,11 +9,11 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.catalogue.problems import join
 from gke_inference.clients.rules import check_identities
 from gke_inference.front.client_certificates import is_certificate
 from infra.plan.front import with_gateway
 from infra.stack import Clients, Front, Platform
-from infra.stack.problems import join
 
 _AT = "clients.certificates"
 _Kind = TypeVar("_Kind", bound=x509.ExtensionType)

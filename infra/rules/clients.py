@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.catalogue.problems import join, one_of
 from gke_inference.clients.people import IAP_HEADER, IAP_ISSUER, IAP_KEYS
 from gke_inference.clients.rules import (
     check_cached,
@@ -31,7 +32,6 @@ from infra.stack import (
     Task,
     TokenIssuer,
 )
-from infra.stack.problems import join, one_of
 
 _IAP: Final = {"issuer": IAP_ISSUER, "jwks_uri": IAP_KEYS}
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.problems import join
 from infra.plan import CapacityByRegion, prefill_capacity
 from infra.stack import ClusterMode, Form, Layer, Model, Platform
-from infra.stack.problems import join
 
 
 def check_claims(platform: Platform, by_region: CapacityByRegion) -> Iterator[InputError]:

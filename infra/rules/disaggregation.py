@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.catalogue.problems import join, one_of
 from gke_inference.intent.kv_transport import unfit
 from infra.plan import CapacityByRegion, prefill_capacity
 from infra.stack import Model, Platform
-from infra.stack.problems import join, one_of
 
 
 def check_disaggregation(platform: Platform, by_region: CapacityByRegion) -> Iterator[InputError]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from gke_inference.catalogue.engine_flags import flags
 from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.problems import join
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.intent.intent import ServingIntent, intent_of
 from gke_inference.intent.rules import problems
@@ -14,7 +15,6 @@ from infra.plan.names import bucket_in
 from infra.plan.storage import BUCKET_CLAIM
 from infra.rules.fields import PATHS, VIDEO_PATHS, in_stack
 from infra.stack import Engine, EngineSettings, Model, Platform, Task
-from infra.stack.problems import join
 
 _OF_TEXT = ("append", "flag-or-string", "list", "string")
 """Types of flags whose values are text."""

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.problems import join
 from infra.stack import ClusterMode, Layer, Platform, Region
-from infra.stack.problems import join
 
 _OF_A_CLUSTER: Final = (
     "authorized_networks",

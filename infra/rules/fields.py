@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 
 from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.problems import join
 from infra.stack import EngineSettings
-from infra.stack.problems import join
 
 _SETTINGS = frozenset(EngineSettings.model_fields)
 PATHS = {

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gke_inference.catalogue.files.filestore import TIERS
 from gke_inference.catalogue.files.lustre import NARROWEST_PREFIX
 from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.catalogue.problems import join
 from gke_inference.intent.kv_offload import SHARED_SHARE
 from gke_inference.storage.rules import check_filestore, check_lustre
 from infra.plan.storage import (
@@ -21,7 +22,6 @@ from infra.plan.storage import (
     tiers_of,
 )
 from infra.stack import AdapterPlace, Layer, Lustre, Platform, SharedPlace
-from infra.stack.problems import join
 
 _CAPACITY = "storage.lustre.capacity_gib"
 _RANGE = "storage.lustre.services_range"

@@ -5,6 +5,7 @@ from typing import Final
 
 from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.catalogue.problems import join, one_of
 from infra.plan.front import (
     answering,
     config_region,
@@ -15,7 +16,6 @@ from infra.plan.front import (
     with_gateway,
 )
 from infra.stack import Exposure, Front, Gateway, Layer, Model, Platform, Task
-from infra.stack.problems import join, one_of
 
 
 def check_front(platform: Platform) -> Iterator[InputError]:

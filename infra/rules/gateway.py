@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.problems import join
 from gke_inference.gateway.rules import check_exposure, check_hostname
 from infra.plan.front import needs_private_zone
 from infra.stack import Exposure, Front, Gateway, Layer, Platform, Task
-from infra.stack.problems import join
 
 
 def check_gateway(platform: Platform) -> Iterator[InputError]:

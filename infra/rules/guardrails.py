@@ -6,11 +6,11 @@ from typing import Any, cast
 import yaml
 
 from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.catalogue.problems import join, one_of
 from gke_inference.guardrails.rules import check_files
 from infra.plan.clients import gated
 from infra.plan.guardrails import rails_of
 from infra.stack import Guardrail, GuardrailKind, Layer, Platform, Task
-from infra.stack.problems import join, one_of
 
 _OWN = {
     GuardrailKind.MODEL_ARMOR: ("enforcement", "filters", "floor"),

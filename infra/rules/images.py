@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.problems import join, one_of
 from gke_inference.catalogue.versions import image as lock_image
 from gke_inference.catalogue.versions import remote_repository, third_party_registries
 from infra.plan import Plan, resolve
 from infra.plan.image_names import decided, engines, repository_names
 from infra.stack import Attestation, Images, Layer, Platform, Spanning
 from infra.stack.images import PullThrough
-from infra.stack.problems import join, one_of
 
 _BY_TAG = ("dev", "local")
 """Environments whose engines may run by tag without a reason."""

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.node_networks import INTERFACE_NETWORKS, interface_network
+from gke_inference.catalogue.problems import join
 from infra.plan import CapacityByRegion, RegionCapacity
 from infra.plan.queue_places import capacity_of_queues
 from infra.stack import ClusterMode, Layer, Platform
-from infra.stack.problems import join
 
 _RESERVED = 4
 """Addresses of a subnet that Google keeps (docs.cloud.google.com/vpc/docs/subnets)."""

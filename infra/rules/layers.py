@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.problems import join, one_of
 from gke_inference.gateway.rules import check_hostnames
 from infra.plan import Plan, ServedModel
 from infra.plan.names import GATEWAY_NAMESPACE, Names, bucket_in
@@ -22,7 +23,6 @@ from infra.stack import (
     Platform,
     Team,
 )
-from infra.stack.problems import join, one_of
 
 _OF_MODELS: Final = (
     "alerts",

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.problems import join, one_of
 from infra.plan import CapacityByRegion
 from infra.rules.versions import check_standby
 from infra.stack import (
@@ -14,7 +15,6 @@ from infra.stack import (
     Replicas,
     Spanning,
 )
-from infra.stack.problems import join, one_of
 
 
 def check_models(platform: Platform, by_region: CapacityByRegion) -> Iterator[InputError]:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.catalogue.problems import join
 from gke_inference.observability.rules import check_receiver
 from infra.stack import Layer, Platform
-from infra.stack.problems import join
 
 
 def check_monitoring(platform: Platform) -> Iterator[InputError]:

@@ -6,6 +6,7 @@ from typing import Final
 
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.names import check_name
+from gke_inference.catalogue.problems import join
 from gke_inference.gateway.canary import STABLE
 from infra.plan.backends import RELAY, has_backends
 from infra.plan.batches import SERVICE, WORKER
@@ -13,7 +14,6 @@ from infra.plan.clients import GATE, gated
 from infra.plan.front import paths_of_models
 from infra.plan.names import Names, object_name, pool_name, version_name
 from infra.stack import Front, Platform
-from infra.stack.problems import join
 
 _LONGEST_OBJECT: Final = 45  # Kubernetes allows 63; the gateway and the servers append suffixes
 _LONGEST_CLASS: Final = 36  # node pool names have at most 40; a class of one kind appends -tpu

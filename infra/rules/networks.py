@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 
 from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.catalogue.problems import join
 from gke_inference.catalogue.rungs import Rung
 from infra.estimate.claims import claims, upgrades
 from infra.plan import CapacityByRegion, Plan, RegionCapacity, RegionPlan, prefill_capacity
 from infra.stack import ClusterMode, Layer, Model, Platform
-from infra.stack.problems import join
 
 
 def check_networks(platform: Platform, by_region: CapacityByRegion) -> Iterator[InputError]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.problems import one_of
 from gke_inference.personal.rules import check_callers, check_training
 from gke_inference.sizing.architectures import is_sdxl
 from gke_inference.storage.rules import check_classes
@@ -12,7 +13,6 @@ from infra.plan.names import bucket_in
 from infra.plan.queue_places import queue_region
 from infra.plan.storage import is_on_folder
 from infra.stack import Layer, PersonalImages, Platform
-from infra.stack.problems import one_of
 from workloads.diffusion.config import RANKS
 from workloads.diffusion.training import MOST_TEXT_TOKENS
 

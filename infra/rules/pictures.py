@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.problems import join
 from gke_inference.sizing.architectures import find_model, is_sdxl, known
 from infra.stack import Engine, Model, Platform, Task
-from infra.stack.problems import join
 
 SDXL_TOKENS = 77
 """Tokens of a prompt for both encoders, which are CLIP."""

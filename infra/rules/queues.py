@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from gke_inference.catalogue.accelerators import machine
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.node_placement import NodePlacement
+from gke_inference.catalogue.problems import join, one_of
 from gke_inference.queues.rules import check_quota, check_total
 from infra.plan import CapacityByRegion, RegionCapacity, prefill_capacity
 from infra.plan.queue_places import queue_region
 from infra.plan.storage import has_folder
 from infra.stack import Capacity, Layer, Platform, Provisioning, Queue
-from infra.stack.problems import join, one_of
 
 _LONGEST_QUEUE = 20
 

@@ -5,6 +5,7 @@ from itertools import combinations
 
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.machine_types import general_machine_types, is_general
+from gke_inference.catalogue.problems import join, suggest
 from gke_inference.cluster.rules import (
     NOT_ON_AUTOPILOT,
     check_maintenance,
@@ -17,7 +18,6 @@ from gke_inference.cluster.rules import (
 from infra.estimate.chip_limits import chips
 from infra.plan import Plan
 from infra.stack import ClusterMode, ClusterSpread, Layer, Platform, Region
-from infra.stack.problems import join, suggest
 from infra.stack.regions import SystemPool
 
 

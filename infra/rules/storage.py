@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 from gke_inference.catalogue.files.buckets import key_location, place_of
 from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.problems import join
 from gke_inference.storage.rules import check_archive, check_soft_delete
 from infra.plan.storage import mounts_model_bucket
 from infra.rules.folders import check_folders
 from infra.stack import Archive, Layer, Platform
-from infra.stack.problems import join
 
 
 def check_storage(platform: Platform) -> Iterator[InputError]:

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.problems import join, one_of
 from gke_inference.streams.rules import check_workers
 from infra.plan.clients import acting, gated
 from infra.stack import Clients, Layer, Platform, ResultsKind, SourceKind, Stream
-from infra.stack.problems import join, one_of
 
 _TOPIC = re.compile(r"projects/[^/]+/topics/[^/]+")
 _KAFKA_TOPIC = re.compile(r"[-._A-Za-z0-9]{1,249}")

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.catalogue.problems import join
 from gke_inference.catalogue.versions import channel, gke_minimum, minor_of, version_key
 from infra.plan import Plan, resolve
 from infra.plan.gke_version import FROM_ZERO, asked, known_limit, needed
 from infra.stack import Layer, Platform, Region
-from infra.stack.problems import join
 
 
 def is_from_zero(region: Region) -> bool:

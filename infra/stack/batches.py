@@ -19,16 +19,14 @@ from gke_inference.batches.settings import (
 from gke_inference.clients.settings import Priority
 from gke_inference.settings import Settings
 from gke_inference.settings.fields import (
+    DEADLINE_SECONDS,
+    WORKER_REQUESTS,
     BucketName,
+    DeadlineSeconds,
     ModelName,
     Name,
     ObjectName,
     RegionName,
-)
-from gke_inference.settings.requests import (
-    DEADLINE_SECONDS,
-    WORKER_REQUESTS,
-    DeadlineSeconds,
     WorkerRequests,
 )
 

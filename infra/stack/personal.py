@@ -12,7 +12,6 @@ from gke_inference.personal.settings import (
     TRAIN_SECONDS,
     USER_SETS,
     WORKER_SETS,
-    ColderAfterDays,
     RetentionDays,
     SetImages,
     SetPhotos,
@@ -20,16 +19,16 @@ from gke_inference.personal.settings import (
     UserSets,
     WorkerSets,
 )
-from gke_inference.settings import Settings
 from gke_inference.settings.fields import (
     Hostname,
     ModelName,
     Name,
     ObjectName,
 )
+from gke_inference.storage.settings import ColderAges
 
 
-class PersonalImages(Settings):
+class PersonalImages(ColderAges):
     """A service for uploads and requests on Cloud Run, and a worker that trains and generates."""
 
     model: ModelName
@@ -64,13 +63,6 @@ class PersonalImages(Settings):
     retention_days: RetentionDays = RETENTION_DAYS
     """Days after which photos, images and adapters are deleted from the bucket, and adapters from
     the shared folder."""
-    nearline_after_days: ColderAfterDays | None = None
-    """Age at which photos, images and adapters move to Nearline storage, billed for at least 30
-    days."""
-    coldline_after_days: ColderAfterDays | None = None
-    """Age at which they move to Coldline storage, billed for at least 90 days."""
-    archive_after_days: ColderAfterDays | None = None
-    """Age at which they move to Archive storage, billed for at least 365 days."""
     sets_per_worker: WorkerSets = WORKER_SETS
     """Sets that each of the two workers has in progress."""
     train_seconds: TrainSeconds = TRAIN_SECONDS

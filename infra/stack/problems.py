@@ -6,7 +6,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from gke_inference.catalogue.input_error import InputError
-from gke_inference.catalogue.problems import Document, join, one_of, suggest
+from gke_inference.catalogue.problems import Document
 from infra.stack import Platform
 
 RENAMED: Final[Mapping[tuple[str, str], str]] = {
@@ -16,8 +16,6 @@ RENAMED: Final[Mapping[tuple[str, str], str]] = {
     ("PersonalImages", "most_sets"): "max_open_sets",
 }
 """New names of fields, by the part of the stack and the old name."""
-
-__all__ = ["RENAMED", "StackError", "join", "one_of", "problems_of", "suggest", "unread"]
 
 
 class StackError(Exception):

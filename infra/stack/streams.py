@@ -7,15 +7,13 @@ from pydantic import Field
 from gke_inference.clients.settings import Priority
 from gke_inference.settings import Settings
 from gke_inference.settings.fields import (
+    DEADLINE_SECONDS,
+    WORKER_REQUESTS,
+    DeadlineSeconds,
     ModelName,
     Name,
     ObjectName,
     RegionName,
-)
-from gke_inference.settings.requests import (
-    DEADLINE_SECONDS,
-    WORKER_REQUESTS,
-    DeadlineSeconds,
     WorkerRequests,
 )
 from gke_inference.streams.settings import (

@@ -1,4 +1,4 @@
-"""`gke-inference docs`: the pages that are generated from code and data."""
+"""`gke-inference docs`: the pages and the stub that are generated from code and data."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +15,7 @@ from scripts.docs.invariants import invariants_page
 from scripts.docs.layers import contributing_page
 from scripts.docs.notice import NOTICE
 from scripts.docs.policies import policies_page
+from scripts.docs.public_names import public_names_stub
 from scripts.docs.stack import stack_page
 from scripts.terminal.console import console
 from scripts.terminal.exit_codes import ExitCode
@@ -71,6 +72,7 @@ def _rule_line(rule: Rule) -> str:
 
 PAGES: dict[str, Callable[[], str]] = {
     "CONTRIBUTING.md": contributing_page,
+    "components/gke_inference/__init__.pyi": public_names_stub,
     "twin/rules.md": rules_page,
     "docs/diffusion.md": diffusion_page,
     "docs/images/engine-model.svg": engine_plot,

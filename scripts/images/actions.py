@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
+from gke_inference.catalogue.problems import one_of
 from gke_inference.catalogue.versions import Build, Image, builds, images, lock
 from infra.plan import resolve
 from infra.plan.image_names import (
@@ -14,7 +15,6 @@ from infra.plan.image_names import (
     repository_url,
 )
 from infra.stack import Platform
-from infra.stack.problems import one_of
 from scripts.images.registry import Registry, RegistryError
 
 Say = Callable[[str], None]

@@ -58,7 +58,7 @@ class Objects(Protocol):
 class Started:
     """A build that Cloud Build has accepted."""
 
-    folder: str
+    target: str
     """Image, such as `body-router`."""
     name: str
     """`projects/P/locations/L/builds/ID`."""
@@ -155,7 +155,7 @@ def trigger_url(project: str, source: str, build: Build) -> str:
         build: The image.
     """
     place = source.split("/")[3]
-    return f"{_HOST}/v1/projects/{project}/locations/{place}/triggers/gke-inference-{build.folder}"
+    return f"{_HOST}/v1/projects/{project}/locations/{place}/triggers/gke-inference-{build.target}"
 
 
 def show(platform: Platform, target: Target, *, local: bool) -> dict[str, Any]:
@@ -191,10 +191,10 @@ def start(cloud: Cloud, platform: Platform, target: Target, say: Say) -> Started
     answer = cloud.post(url, body)
     build: dict[str, Any] = answer.get("metadata", {}).get("build", {})
     log = str(build.get("logUrl") or answer.get("name", "started"))
-    say(f"{target.build.folder}: {log}")
+    say(f"{target.build.target}: {log}")
     location = url.partition("/locations/")[2].partition("/")[0]
     name = f"projects/{platform.project}/locations/{location}/builds/{build.get('id', '')}"
-    return Started(target.build.folder, name, log)
+    return Started(target.build.target, name, log)
 
 
 def wait(cloud: Cloud, builds: Mapping[str, Started], say: Say) -> None:
@@ -217,9 +217,9 @@ def wait(cloud: Cloud, builds: Mapping[str, Started], say: Say) -> None:
         if found.get("status") != "SUCCESS":
             detail = found.get("statusDetail") or f"see {each.log}"
             raise ImagesError(
-                f"{each.folder}: the build ended with {found.get('status')}: {detail}"
+                f"{each.target}: the build ended with {found.get('status')}: {detail}"
             )
-        say(f"{each.folder}: built")
+        say(f"{each.target}: built")
 
 
 def run_local(target: Target) -> None:
@@ -235,7 +235,7 @@ def run_local(target: Target) -> None:
         )
     (REPOSITORY / _METADATA).parent.mkdir(parents=True, exist_ok=True)
     if subprocess.run(argv, cwd=REPOSITORY, check=False).returncode:
-        raise ImagesError(f"{target.build.folder}: the build failed")
+        raise ImagesError(f"{target.build.target}: the build failed")
 
 
 def _checked(target: Target, metadata: str = METADATA) -> list[str]:

@@ -130,7 +130,7 @@ def build(
         for target in targets:
             if dry_run:
                 steps = images_build.show(platform, target, local=local)
-                text = yaml.safe_dump({target.build.folder: steps}, sort_keys=False, width=1000)
+                text = yaml.safe_dump({target.build.target: steps}, sort_keys=False, width=1000)
                 _print_line(text)
             elif local:
                 images_build.run_local(target)

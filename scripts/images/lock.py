@@ -88,7 +88,7 @@ class PackageLock:
 
 def folder_of(build: Build) -> Path:
     """Return the build folder of an image."""
-    return WORKLOADS / "images" / build.folder
+    return WORKLOADS / "images" / build.target
 
 
 def locks() -> dict[str, PackageLock]:
@@ -97,7 +97,7 @@ def locks() -> dict[str, PackageLock]:
     An image without packages of its own has no lock.
     """
     found = {
-        build.folder: PackageLock(
+        build.target: PackageLock(
             folder_of(build), is_addition=build.base_entry.startswith("images.")
         )
         for build in builds().values()
@@ -109,7 +109,7 @@ def locks() -> dict[str, PackageLock]:
 def images_with_locks() -> dict[str, str]:
     """Return the folders of the images whose packages are locked, by the image's name."""
     found = locks()
-    return {name: each.folder for name, each in builds().items() if each.folder in found}
+    return {name: each.target for name, each in builds().items() if each.target in found}
 
 
 def refresh(

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.problems import suggest
 from gke_inference.sizing.architectures import Architecture, find, known, of_config
 from infra.reading.load import stack_names
-from infra.stack.problems import suggest
 from planner.advice.kv_cache import kv_advice
 from planner.choice.chart import draw
 from planner.choice.explain import explain as explained

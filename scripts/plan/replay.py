@@ -11,7 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from gke_inference.catalogue.accelerators import accelerator_names
-from infra.stack.problems import suggest, unread
+from gke_inference.catalogue.problems import suggest
+from infra.stack.problems import unread
 from planner.fit.chips import ACCELERATORS, WORDS
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.options import JsonOption, check_one, check_positive

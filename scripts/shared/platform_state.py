@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from gke_inference.catalogue.problems import one_of
 from infra.plan import resolve
 from infra.reading.layers import is_serving, platform_name
 from infra.reading.load import PROJECT, STACKS, platform_of, read, stack_names, teams_of
 from infra.reading.platform_reference import OUTPUT, planned
 from infra.stack import Layer, Platform
-from infra.stack.problems import StackError, one_of
+from infra.stack.problems import StackError
 from scripts.shared.engine import Engine
 from scripts.terminal.console import CommandError
 from twin.pulumi.environment import NO_CLUSTERS

@@ -9,11 +9,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from gke_inference.catalogue.accelerators import accelerator_names, regions_of
 from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.problems import one_of
 from gke_inference.settings.fields import EmailAddress, RegionName
 from infra.plan import Plan, resolve
 from infra.reading.load import read, stack_names
 from infra.stack import Platform
-from infra.stack.problems import StackError, one_of
+from infra.stack.problems import StackError
 from scripts.terminal.console import CommandError
 
 STACK_HELP = "Stack to use: NAME of a file stacks/Pulumi.NAME.yaml."

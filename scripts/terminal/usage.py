@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 from typer.exceptions import TyperException
 
-from infra.stack.problems import one_of, suggest
+from gke_inference.catalogue.problems import one_of, suggest
 
 _BOUNDS = {
     "greater_than": ("more than", "gt"),

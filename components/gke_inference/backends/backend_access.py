@@ -5,7 +5,9 @@ from typing import NotRequired, TypedDict
 import pulumi
 from pulumi_gcp import cloudrunv2, projects, secretmanager, serviceaccount
 
+from gke_inference.base.checked import checked
 from gke_inference.base.inputs import name_of, under, user_labels
+from gke_inference.settings.fields import CloudRunService, ProjectId, SecretId
 
 from .kinds import AI_USER, INVOKER
 
@@ -24,11 +26,11 @@ class BackendAccessArgs(TypedDict):
     """ID of the service account that calls Cloud Run. Required with `services`."""
     labels: NotRequired[dict[str, str]]
     """Additional labels for the secrets."""
-    secrets: NotRequired[list[str]]
+    secrets: NotRequired[list[SecretId]]
     """Names of secrets to create without a version; you add the keys. Default: none."""
-    services: NotRequired[list[str]]
-    """Cloud Run services that it may call, each as `projects/P/locations/L/services/S`."""
-    vertex_projects: NotRequired[list[str]]
+    services: NotRequired[list[CloudRunService]]
+    """Cloud Run services that it may call."""
+    vertex_projects: NotRequired[list[ProjectId]]
     """Projects whose Vertex AI models it may use. Default: none."""
 
 
@@ -47,6 +49,7 @@ class BackendAccess(pulumi.ComponentResource):
         self, name: str, args: BackendAccessArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:BackendAccess", name, {}, opts)
+        args = checked(BackendAccessArgs, args)
         secrets = args.get("secrets", [])
         for secret in secrets:
             self._build_secret(f"{name}-{secret}", secret, args)

@@ -20,10 +20,10 @@ from gke_inference.base.manifests import (
 from gke_inference.catalogue.problems import join
 from gke_inference.catalogue.versions import api
 from gke_inference.gateway import routes as gateway_routes
-from gke_inference.gateway.settings import LOG_PERCENT, Exposure, LogPercent
+from gke_inference.gateway.settings import LOG_PERCENT, Exposure, LogPercent, ProxyCallersArgs
 
 from .program import document, ports_of
-from .relay import COMPONENT, FILE, PORT, RelayCallersArgs, relay_pod, walls
+from .relay import COMPONENT, FILE, PORT, relay_pod, walls
 from .rules import check_backend
 from .settings import REPLICAS, BackendSettings, RelayReplicas
 
@@ -43,7 +43,7 @@ class ModelBackendsArgs(TypedDict):
     """Kubernetes name of the relay's objects."""
     service_account: str
     """Service account of the relay (`WorkloadIdentity`), which `BackendAccess` allows to call."""
-    callers: NotRequired[RelayCallersArgs]
+    callers: NotRequired[ProxyCallersArgs]
     """Allowed ingress to the relay. Default: no policy, all traffic is allowed."""
     force_usage: NotRequired[bool]
     """Whether every stream includes its token usage, for a `ClientGate` in front. Default:

@@ -22,11 +22,12 @@ from gke_inference.base.manifests import (
 )
 from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.input_error import InputError
+from gke_inference.gateway.settings import ProxyCallersArgs
 from gke_inference.settings.fields import MonthlyUsd, UsdPerMillion
 
 from .program import document, ports_of
 from .relay import COMPONENT as RELAY
-from .relay import FILE, PORT, RelayCallersArgs, relay_pod, walls
+from .relay import FILE, PORT, relay_pod, walls
 from .rules import check_backend
 from .settings import REPLICAS, AfterQueue, BackendSettings, RelayReplicas
 
@@ -58,7 +59,7 @@ class PoolFallbackArgs(TypedDict):
     """Kubernetes name of its objects."""
     service_account: str
     """Service account of the relay (`WorkloadIdentity`), which `BackendAccess` allows to call."""
-    callers: NotRequired[RelayCallersArgs]
+    callers: NotRequired[ProxyCallersArgs]
     """Allowed ingress in addition to the pool's picker. Default: no policy, all traffic is
     allowed."""
     engine: NotRequired[str]

@@ -1,7 +1,7 @@
 """The objects of a relay: the program in workloads/gateway/relay, which calls models elsewhere."""
 
 from collections.abc import Sequence
-from typing import Any, TypedDict
+from typing import Any
 
 from gke_inference.base.manifests import (
     COMPONENT_LABEL,
@@ -19,16 +19,7 @@ from gke_inference.catalogue.load_balancing import HEALTH_CHECK_RANGES
 from gke_inference.catalogue.versions import image
 from gke_inference.gateway.body_memory import RELAY
 from gke_inference.gateway.picker import COMPONENT as PICKERS
-
-
-class RelayCallersArgs(TypedDict):
-    """Allowed ingress to a relay, as network policies."""
-
-    metrics_namespace: str
-    """Namespace of the Managed Prometheus collectors."""
-    proxies_cidr: str
-    """Range of the load balancer's proxies."""
-
+from gke_inference.gateway.settings import ProxyCallersArgs
 
 COMPONENT = "relay"
 """Value of `app.kubernetes.io/component` on its objects."""
@@ -105,7 +96,7 @@ def walls(
     name: str,
     namespace: str,
     selector: dict[str, str],
-    callers: RelayCallersArgs,
+    callers: ProxyCallersArgs,
     ports: Sequence[int],
     model: str | None = None,
 ) -> dict[str, Manifest]:

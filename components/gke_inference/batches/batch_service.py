@@ -22,7 +22,7 @@ from gke_inference.catalogue.versions import api
 from gke_inference.gateway import routes as gateway_routes
 from gke_inference.gateway.router import BATCH_PATHS
 from gke_inference.gateway.settings import LOG_PERCENT, Exposure
-from gke_inference.settings.requests import DEADLINE_SECONDS
+from gke_inference.settings.fields import DEADLINE_SECONDS
 
 from .pods import FILE, SERVICE, WORKER, network_policy, service_pod, worker_pod
 from .program import (

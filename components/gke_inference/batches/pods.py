@@ -14,13 +14,13 @@ from gke_inference.base.manifests import (
 )
 from gke_inference.catalogue.load_balancing import HEALTH_CHECK_RANGES
 from gke_inference.catalogue.versions import image
+from gke_inference.gateway.settings import ProxyCallersArgs
 
 from .program import (
     KEY_FOLDER,
     METRICS_PORT,
     PORT,
     SCRATCH_FOLDER,
-    BatchCallersArgs,
     BatchServiceArgs,
 )
 
@@ -111,7 +111,7 @@ def _settings(name: str) -> Manifest:
 
 
 def network_policy(
-    name: str, namespace: str, component: str, callers: BatchCallersArgs, *, is_called: bool
+    name: str, namespace: str, component: str, callers: ProxyCallersArgs, *, is_called: bool
 ) -> Manifest:
     """Return the NetworkPolicy of the service's or the workers' pods.
 

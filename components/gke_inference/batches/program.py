@@ -11,8 +11,8 @@ from gke_inference.base.checked import checked, keep
 from gke_inference.base.inputs import name_of
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import join
-from gke_inference.gateway.settings import Exposure, LogPercent
-from gke_inference.settings.requests import (
+from gke_inference.gateway.settings import Exposure, LogPercent, ProxyCallersArgs
+from gke_inference.settings.fields import (
     DEADLINE_SECONDS,
     WORKER_REQUESTS,
     DeadlineSeconds,
@@ -48,15 +48,6 @@ class BatchModelArgs(TypedDict):
     """InferenceObjective of its requests. Default: none."""
 
 
-class BatchCallersArgs(TypedDict):
-    """Allowed ingress to the batch pods."""
-
-    metrics_namespace: str
-    """Namespace of the Managed Prometheus collectors."""
-    proxies_cidr: str
-    """Range of the load balancer's proxies: the region's proxy-only subnet."""
-
-
 class BatchServiceArgs(TypedDict):
     """Inputs of `BatchService`."""
 
@@ -78,7 +69,7 @@ class BatchServiceArgs(TypedDict):
     """Kubernetes service account that may write to the bucket (`WorkloadIdentity`)."""
     service_name: str
     """Kubernetes name of the service's objects. Those of the workers are named `NAME-worker`."""
-    callers: NotRequired[BatchCallersArgs]
+    callers: NotRequired[ProxyCallersArgs]
     """Allowed ingress to the pods. Required for safety with `teams`, since anyone who reaches the
     service can name any team. Default: no policy, all traffic is allowed."""
     deadline_seconds: NotRequired[DeadlineSeconds]

@@ -5,6 +5,7 @@ from typing import TypedDict
 import pulumi
 from pulumi_gcp import compute
 
+from gke_inference.base.checked import checked
 from gke_inference.base.inputs import name_of, under
 
 
@@ -34,6 +35,7 @@ class CompactPlacement(pulumi.ComponentResource):
         self, name: str, args: CompactPlacementArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:CompactPlacement", name, {}, opts)
+        args = checked(CompactPlacementArgs, args)
         policy = compute.ResourcePolicy(
             name,
             description="Nodes close to each other.",

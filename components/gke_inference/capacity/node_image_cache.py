@@ -5,6 +5,7 @@ from typing import NotRequired, TypedDict
 import pulumi
 from pulumi_gcp import compute
 
+from gke_inference.base.checked import checked
 from gke_inference.base.inputs import name_of, under, user_labels
 
 
@@ -36,6 +37,7 @@ class NodeImageCache(pulumi.ComponentResource):
         self, name: str, args: NodeImageCacheArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:NodeImageCache", name, {}, opts)
+        args = checked(NodeImageCacheArgs, args)
         image_name = name_of(args, "image_name", "compute")
         raw_disk = _raw_disk(args)
         named: pulumi.Input[str] = image_name

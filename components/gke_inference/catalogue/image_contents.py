@@ -89,8 +89,8 @@ def contents_of(reference: str) -> Contents | None:
     if name in exact and exact[name] in contents():
         return contents()[exact[name]]
     last = name.rpartition("/")[2]
-    folders = {build.folder for build in builds().values()}
-    if last in folders:
+    targets = {build.target for build in builds().values()}
+    if last in targets:
         return contents().get(last)
     short = {image.short_name: entry for entry, image in images().items()}
     return contents().get(short.get(last, ""))

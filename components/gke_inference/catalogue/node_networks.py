@@ -8,7 +8,7 @@ daemon beside every engine (docs.cloud.google.com/kubernetes-engine/docs/how-to/
 gpu-bandwidth-gpudirect-tcpx). They differ in data alone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,10 +19,12 @@ from gke_inference.settings import Word
 from .accelerators import Machine, accelerator, accelerators_on, rdma_accelerators
 from .data_file import read_table
 from .input_error import InputError
+from .problems import one_of
 from .versions import image
 
 INTERFACE_NETWORKS: Final = ("tcpx", "tcpxo")
 """Networks whose interfaces a stack connects to VPC networks of its own."""
+DEFAULT_INTERFACE_NETWORK: Final = "tcpxo"
 
 
 class NodeNetwork(Word):
@@ -113,6 +115,12 @@ class InterfaceNetwork:
         interface.
         """
         return f"{DRIVER_LIBRARIES}/.{self.name}-plugin-{image(self.plugin_image).tag}"
+
+
+def check_interface_network(where: str, name: str) -> Iterator[InputError]:
+    """Yield the problem of a word that is not in `INTERFACE_NETWORKS`."""
+    if name not in INTERFACE_NETWORKS:
+        yield one_of(where, name, INTERFACE_NETWORKS)
 
 
 @cache

@@ -166,12 +166,10 @@ class Document:
             case "missing":
                 return _missing(path, schema)
             case "enum":
-                return _word(path, at, schema, str(details["input"]))
+                return _word(path, at, schema, details["input"])
             case "literal_error":
                 known = ", ".join(map(str, schema.get("enum", ())))
-                given = details["input"]
-                shown = given if isinstance(given, str) else shown_value(given)
-                return InputError(path, f"must be one of {known}", shown)
+                return InputError(path, f"must be one of {known}", _word_or_value(details["input"]))
             case kind if kind in _TYPE_WORDS:
                 return _type(path, _TYPE_WORDS[kind], details["input"])
             case _:
@@ -256,8 +254,14 @@ def _is_scalar(text: str, wanted: str) -> bool:
     return is_number and text.removeprefix("-").replace(".", "", 1).isdigit()
 
 
-def _word(path: str, at: Location, schema: Mapping[str, Any], value: str) -> InputError:
+def _word_or_value(value: Any) -> str:
+    return value if isinstance(value, str) else shown_value(value)
+
+
+def _word(path: str, at: Location, schema: Mapping[str, Any], value: Any) -> InputError:
     known = [str(word) for word in schema.get("enum", ())]
+    if not isinstance(value, str):
+        return InputError(path, f"must be one of {', '.join(known)}", shown_value(value))
     if at and at[-1] == "engine" and value in retired():
         return InputError(
             path, f"must be one of {', '.join(known)}", value, f": {retired()[value]}"

@@ -27,7 +27,7 @@ from pydantic import ConfigDict, PydanticSchemaGenerationError, TypeAdapter, Val
 from gke_inference.settings import Settings
 
 from .input_error import InputError
-from .problems import Document, Location, join, unknown_field
+from .problems import Document, Location, join, shown_value, unknown_field
 
 Shape = TypeVar("Shape")
 
@@ -49,6 +49,9 @@ class _Reading:
 
     def refuse(self, where: Location, rule: str) -> None:
         self.problems.append(InputError(join(*where), rule))
+
+    def refuse_type(self, where: Location, wanted: str, value: object) -> None:
+        self.problems.append(InputError(join(*where), f"must be {wanted}", shown_value(value)))
 
 
 _Reader = Callable[[Any, Location, _Reading], Any]
@@ -106,7 +109,7 @@ def _fields_of(shape: type) -> _Reader:
 
     def read(value: Any, where: Location, reading: _Reading) -> Any:
         if not isinstance(value, Mapping):
-            return reading.refuse(where, "must be a mapping of fields")
+            return reading.refuse_type(where, "a mapping of fields", value)
         given = cast("Mapping[str, Any]", value)
         typed: dict[str, Any] = {}
         for name, item in given.items():
@@ -182,7 +185,7 @@ def _each(item: _Reader, hint: Any) -> _Reader:
 
     def read(value: Any, where: Location, reading: _Reading) -> Any:
         if not isinstance(value, list | tuple):
-            return reading.refuse(where, "must be a list")
+            return reading.refuse_type(where, "a list", value)
         values = cast("list[Any]", value)
         check(len(values) * [None], where, reading)
         return [item(each, (*where, at), reading) for at, each in enumerate(values)]
@@ -195,7 +198,7 @@ def _values(item: _Reader, hint: Any) -> _Reader:
 
     def read(value: Any, where: Location, reading: _Reading) -> Any:
         if not isinstance(value, Mapping):
-            return reading.refuse(where, "must be a mapping of names to values")
+            return reading.refuse_type(where, "a mapping of names to values", value)
         values = cast("Mapping[str, Any]", value)
         check(len(values) * [None], where, reading)
         return {key: item(each, (*where, key), reading) for key, each in values.items()}
@@ -218,7 +221,7 @@ def _settings(shape: type) -> _Reader:
         if isinstance(value, settings):
             return value
         if not isinstance(value, Mapping):
-            return reading.refuse(where, "must be a mapping of fields")
+            return reading.refuse_type(where, "a mapping of fields", value)
         try:
             return settings.model_validate_json(json.dumps(document_of(value)))
         except ValidationError as error:

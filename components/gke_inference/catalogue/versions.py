@@ -128,12 +128,12 @@ def engine_version(name: str) -> str:
 
 @dataclass(frozen=True)
 class Build:
-    """One of our own images: its folder in workloads/images and its base."""
+    """One of our own images: its target in workloads/images/Dockerfile and its base."""
 
     name: str
     """Entry in the lock's `images` that it provides, such as `vllm_gpu`."""
-    folder: str
-    """Its folder, and its name in a repository, such as `vllm-gpu`."""
+    target: str
+    """Its target, and its name in a repository, such as `vllm-gpu`."""
     base: Image
     """The base image."""
     base_entry: str
@@ -252,7 +252,7 @@ def _build(name: str, entry: dict[str, Any]) -> Build:
     base = _entry(section, key)
     return Build(
         name=name,
-        folder=entry["folder"],
+        target=entry["target"],
         base=Image(repository=base["repository"], tag=base["tag"], digest=base["digest"]),
         base_entry=entry["base"],
         version=str(entry["version"]) if "version" in entry else engine_version(name),

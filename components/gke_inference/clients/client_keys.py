@@ -5,6 +5,7 @@ from typing import NotRequired, TypedDict
 import pulumi
 from pulumi_gcp import secretmanager
 
+from gke_inference.base.checked import checked
 from gke_inference.base.inputs import name_of, under, user_labels
 
 READER = "roles/secretmanager.secretAccessor"
@@ -40,6 +41,7 @@ class ClientKeys(pulumi.ComponentResource):
         self, name: str, args: ClientKeysArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:ClientKeys", name, {}, opts)
+        args = checked(ClientKeysArgs, args)
         locations = args.get("locations", [])
         secret = secretmanager.Secret(
             name,

@@ -1,16 +1,19 @@
 """VPC networks for the interfaces of accelerators, one for each interface of a node."""
 
 import ipaddress
-from typing import NotRequired, TypedDict
+from typing import Annotated, NotRequired, TypedDict
 
 import pulumi
 from pulumi_gcp import compute
+from pydantic import Field
 
-from gke_inference.base.inputs import name_of, one_of, under
+from gke_inference.base.checked import checked, keep
+from gke_inference.base.inputs import name_of, under
 from gke_inference.catalogue.names import check_name
 from gke_inference.catalogue.node_networks import (
-    INTERFACE_NETWORKS,
+    DEFAULT_INTERFACE_NETWORK,
     InterfaceNetwork,
+    check_interface_network,
     interface_network,
 )
 
@@ -24,7 +27,7 @@ class AcceleratorNetworksArgs(TypedDict):
 
     network_name: str
     """Prefix of the names: the networks and their subnets are `PREFIX-1`, `PREFIX-2` and so on."""
-    regions: dict[str, str]
+    regions: Annotated[dict[str, str], Field(min_length=1)]
     """Range of the subnets by region, /26 or larger, such as `192.168.0.0/20`. Each network has an
     equal part, with 4 addresses fewer than the part for nodes."""
     project: NotRequired[pulumi.Input[str]]
@@ -51,16 +54,17 @@ class AcceleratorNetworks(pulumi.ComponentResource):
         self, name: str, args: AcceleratorNetworksArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:AcceleratorNetworks", name, {}, opts)
+        args = checked(AcceleratorNetworksArgs, args)
         prefix = name_of(args, "network_name", "compute")
-        interfaces = interface_network(one_of(args, "technology", INTERFACE_NETWORKS, "tcpxo"))
+        technology = args.get("technology", DEFAULT_INTERFACE_NETWORK)
+        keep(check_interface_network("technology", technology))
+        interfaces = interface_network(technology)
         count = interfaces.interfaces
         _check_length(f"{prefix}-{count}-internal")
         parts = {
             region: divided(cidr, count, f"regions.{region}")
             for region, cidr in sorted(args["regions"].items())
         }
-        if not parts:
-            raise pulumi.InputPropertyError("regions", "must name at least one region, got none")
         networks: list[pulumi.Output[str]] = []
         subnetworks: list[pulumi.Output[str]] = []
         for at in range(count):

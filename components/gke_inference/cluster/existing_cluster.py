@@ -1,26 +1,25 @@
 """An existing GKE cluster, with a new service account for additional nodes."""
 
-import re
 from typing import NotRequired, TypedDict
 
 import pulumi
 from pulumi_gcp import container
 
+from gke_inference.base.checked import checked
 from gke_inference.base.inputs import name_of, under
 from gke_inference.base.kubeconfig import kubeconfig
 from gke_inference.catalogue.names import check_name
+from gke_inference.settings.fields import ClusterPath
 
 from .cluster import dns_name
 from .node_account import node_account
-
-_CLUSTER = re.compile(r"projects/([^/]+)/locations/([^/]+)/clusters/([^/]+)")
 
 
 class ExistingClusterArgs(TypedDict):
     """Inputs of `ExistingCluster`."""
 
-    cluster: str
-    """`projects/P/locations/L/clusters/NAME`. It must have Workload Identity, the Gateway API, the
+    cluster: ClusterPath
+    """Cluster, which must have Workload Identity, the Gateway API, the
     GCS FUSE driver and a DNS endpoint enabled."""
     node_account_id: NotRequired[str]
     """ID of the node service account. Default: `<cluster name>-nodes`."""
@@ -52,13 +51,8 @@ class ExistingCluster(pulumi.ComponentResource):
         self, name: str, args: ExistingClusterArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:ExistingCluster", name, {}, opts)
-        found = _CLUSTER.fullmatch(args["cluster"])
-        if found is None:
-            raise pulumi.InputPropertyError(
-                "cluster",
-                f"must be projects/P/locations/L/clusters/NAME, got {args['cluster']!r}",
-            )
-        project, location, cluster_name = found.groups()
+        args = checked(ExistingClusterArgs, args)
+        _, project, _, location, _, cluster_name = args["cluster"].split("/")
         account_id = _node_account_id(args, cluster_name)
         email, _ = node_account(name, account_id, cluster_name, project, under(self))
         cluster = container.Cluster.get(name, args["cluster"], opts=under(self))

@@ -6,6 +6,7 @@ from typing import TypedDict
 import pulumi
 from pulumi_gcp import compute, servicenetworking
 
+from gke_inference.base.checked import checked
 from gke_inference.base.inputs import name_of, under
 from gke_inference.catalogue.files.lustre import NARROWEST_PREFIX, PORT, SERVICE
 
@@ -37,6 +38,7 @@ class PrivateServices(pulumi.ComponentResource):
         self, name: str, args: PrivateServicesArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:PrivateServices", name, {}, opts)
+        args = checked(PrivateServicesArgs, args)
         network_name = name_of(args, "network_name", "compute")
         cidr = _range(args)
         address = compute.GlobalAddress(

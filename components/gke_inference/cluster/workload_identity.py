@@ -1,12 +1,13 @@
 """A Kubernetes service account with limited access to Google Cloud."""
 
 from collections.abc import Mapping
-from typing import NotRequired, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 from pulumi_gcp import projects, secretmanager, storage
 
+from gke_inference.base.checked import checked
 from gke_inference.base.inputs import name_of, under
 
 ACCESS = {"read": "roles/storage.objectViewer", "write": "roles/storage.objectUser"}
@@ -18,8 +19,8 @@ _TOO_WIDE = ("roles/owner", "roles/editor", "roles/viewer")
 class BucketAccessArgs(TypedDict):
     """Access to one bucket."""
 
-    access: str
-    """`read` or `write`."""
+    access: Literal["read", "write"]
+    """What the pods may do with its objects."""
     bucket: pulumi.Input[str]
     """Name of the bucket: `ModelBucket.bucket_name`."""
 
@@ -77,6 +78,7 @@ class WorkloadIdentity(pulumi.ComponentResource):
         self, name: str, args: WorkloadIdentityArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:WorkloadIdentity", name, {}, opts)
+        args = checked(WorkloadIdentityArgs, args)
         namespace = name_of(args, "namespace", "namespace")
         account_name = name_of(args, "service_account_name", "namespace")
         _check_roles(args)
@@ -153,11 +155,6 @@ def _member(
 
 
 def _check_roles(args: WorkloadIdentityArgs) -> None:
-    for title, entry in (args.get("bucket_roles") or {}).items():
-        if entry["access"] not in ACCESS:
-            raise pulumi.InputPropertyError(
-                f"bucketRoles.{title}.access", f"must be read or write, got {entry['access']!r}"
-            )
     for role in args.get("project_roles") or []:
         if role in _TOO_WIDE or not role.startswith(("roles/", "projects/", "organizations/")):
             raise pulumi.InputPropertyError(

@@ -1,13 +1,16 @@
 """The fleet of clusters behind one gateway."""
 
-from typing import NotRequired, TypedDict
+from typing import Annotated, NotRequired, TypedDict
 
 import pulumi
 from pulumi_gcp import gkehub, projects
+from pydantic import Field
 
+from gke_inference.base.checked import checked, keep
 from gke_inference.base.inputs import under, user_labels
 from gke_inference.base.propagation import until_effective
 from gke_inference.base.service_agents import MULTI_CLUSTER_INGRESS
+from gke_inference.catalogue.problems import one_of
 
 DISCOVERY = "multiclusterservicediscovery"
 INGRESS = "multiclusteringress"
@@ -28,8 +31,8 @@ class FleetClusterArgs(TypedDict):
 class FleetArgs(TypedDict):
     """Inputs of `Fleet`."""
 
-    clusters: dict[str, FleetClusterArgs]
-    """Clusters of one VPC, each under a name of your choice. At least one."""
+    clusters: Annotated[dict[str, FleetClusterArgs], Field(min_length=1)]
+    """Clusters of one VPC, each under a name of your choice."""
     config_cluster: str
     """Name in `clusters` of the cluster with the Gateway, its routes and its policies."""
     project: str
@@ -54,10 +57,10 @@ class Fleet(pulumi.ComponentResource):
         self, name: str, args: FleetArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:Fleet", name, {}, opts)
+        args = checked(FleetArgs, args)
         clusters, config = args["clusters"], args["config_cluster"]
         if config not in clusters:
-            message = f"must be one of {', '.join(clusters) or 'the clusters'}, got {config!r}"
-            raise pulumi.InputPropertyError("configCluster", message)
+            keep([one_of("config_cluster", config, clusters)])
         labels = user_labels(args, "gateway")
         members = {
             title: gkehub.Membership(

@@ -2,13 +2,16 @@
 
 import hashlib
 import ipaddress
-from typing import NotRequired, TypedDict
+from typing import Annotated, NotRequired, TypedDict
 
 import pulumi
 from pulumi_gcp import compute
+from pydantic import Field
 
+from gke_inference.base.checked import checked
 from gke_inference.base.inputs import name_of, under
 from gke_inference.catalogue.names import check_name
+from gke_inference.settings.fields import RegionName
 
 _PRIVATE = ipaddress.IPv4Network("10.0.0.0/8")
 _PREFIX = 28
@@ -20,7 +23,7 @@ class FrontNetworkArgs(TypedDict):
 
     network_name: str
     """Name of the VPC and prefix of the names of its subnets."""
-    regions: list[str]
+    regions: Annotated[list[RegionName], Field(min_length=1)]
     """Regions with a published gateway."""
     project: NotRequired[pulumi.Input[str]]
     """Project of the network. Default: the provider's."""
@@ -43,6 +46,7 @@ class FrontNetwork(pulumi.ComponentResource):
         self, name: str, args: FrontNetworkArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:FrontNetwork", name, {}, opts)
+        args = checked(FrontNetworkArgs, args)
         network_name, project = name_of(args, "network_name", "compute"), args.get("project")
         ranges = _ranges(args["regions"])
         _check_length(network_name, args["regions"])
@@ -81,8 +85,6 @@ def front_range(region: str) -> str:
 
 
 def _ranges(regions: list[str]) -> dict[str, str]:
-    if not regions:
-        raise pulumi.InputPropertyError("regions", "must name at least one region, got none")
     found: dict[str, str] = {}
     for region in sorted(regions):
         cidr = front_range(region)

@@ -1,6 +1,6 @@
 """Settings of gateways, which stacks and components share."""
 
-from typing import Annotated, Final
+from typing import Annotated, Final, TypedDict
 
 from pydantic import Field
 
@@ -46,3 +46,12 @@ class PickerFailure(Word):
 
     CLOSED = "closed"
     OPEN = "open"
+
+
+class ProxyCallersArgs(TypedDict):
+    """Allowed ingress to pods behind the gateway, as network policies."""
+
+    metrics_namespace: str
+    """Namespace of the Managed Prometheus collectors."""
+    proxies_cidr: str
+    """Range of the load balancer's proxies: the region's proxy-only subnet."""

@@ -5,6 +5,7 @@ from typing import NotRequired, TypedDict
 import pulumi
 from pulumi_gcp import binaryauthorization, containeranalysis, kms
 
+from gke_inference.base.checked import checked
 from gke_inference.base.inputs import name_of, under, user_labels
 
 ALGORITHM = "EC_SIGN_P256_SHA256"
@@ -46,6 +47,7 @@ class ImageAttestor(pulumi.ComponentResource):
         self, name: str, args: ImageAttestorArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:ImageAttestor", name, {}, opts)
+        args = checked(ImageAttestorArgs, args)
         attestor_name = name_of(args, "attestor_name", "compute")
         key, grants = self._build_key(name, args)
         version = kms.get_kms_crypto_key_version_output(

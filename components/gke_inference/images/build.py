@@ -77,12 +77,12 @@ class ImageBuild(pulumi.ComponentResource):
         if "attestor" in args and "key_version" in args:
             substitutions = {"_ATTESTOR": args["attestor"], "_KEY_VERSION": args["key_version"]}
         return cloudbuild.Trigger(
-            f"{name}-{build.folder}",
+            f"{name}-{build.target}",
             build=_build(target),
-            description=f"Builds, scans and attests the image {build.folder}.",
+            description=f"Builds, scans and attests the image {build.target}.",
             included_files=["workloads/**"],
             location=args["location"],
-            name=f"gke-inference-{build.folder}",
+            name=f"gke-inference-{build.target}",
             project=args["project"],
             repository_event_config={
                 "push": {"branch": f"^{re.escape(args.get('branch', DEFAULT_BRANCH))}$"},
@@ -118,6 +118,6 @@ def _build(target: Target) -> "cloudbuild.TriggerBuildArgsDict":
             }
             for step in made
         ],
-        "tags": ["gke-inference", target.build.folder],
+        "tags": ["gke-inference", target.build.target],
         "timeout": f"{TIMEOUT_SECONDS}s",
     }

@@ -62,7 +62,7 @@ class Target:
 
     def name(self, repository: str) -> str:
         """Return the image's name in a repository, without a tag."""
-        return f"{repository}/{self.build.folder}"
+        return f"{repository}/{self.build.target}"
 
 
 class BuildError(ValueError):
@@ -110,9 +110,9 @@ def build_command(target: Target, *, push: bool = True, metadata: str = METADATA
     return [
         "docker", "buildx", "build",
         "--file", "workloads/images/Dockerfile",
-        "--target", build.folder,
+        "--target", build.target,
         "--platform", "linux/amd64",
-        "--build-arg", f"IMAGE={build.folder}",
+        "--build-arg", f"IMAGE={build.target}",
         "--build-arg", f"BASE={build.base.reference}",
         "--build-arg", f"ENGINE_VERSION={build.version}",
         "--build-arg", f"REVISION={target.revision}",
@@ -216,7 +216,7 @@ def build_request(target: Target, service_account: str) -> dict[str, Any]:
             }
             for step in steps(target)
         ],
-        "tags": ["gke-inference", target.build.folder],
+        "tags": ["gke-inference", target.build.target],
         "timeout": f"{TIMEOUT_SECONDS}s",
     }
 

@@ -5,6 +5,7 @@ from typing import TypedDict
 import pulumi
 from pulumi_gcp import projects, serviceaccount
 
+from gke_inference.base.checked import checked
 from gke_inference.base.inputs import name_of, under
 
 ROLES = {
@@ -44,6 +45,7 @@ class ImageBuilder(pulumi.ComponentResource):
         self, name: str, args: ImageBuilderArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:ImageBuilder", name, {}, opts)
+        args = checked(ImageBuilderArgs, args)
         account = serviceaccount.Account(
             name,
             account_id=name_of(args, "account_id", "service_account"),

@@ -5,6 +5,7 @@ from typing import NotRequired, TypedDict
 import pulumi
 from pulumi_gcp import storage
 
+from gke_inference.base.checked import checked
 from gke_inference.base.inputs import name_of, under, user_labels
 
 _KEPT_DAYS = 7
@@ -41,6 +42,7 @@ class ImageSources(pulumi.ComponentResource):
         self, name: str, args: ImageSourcesArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:ImageSources", name, {}, opts)
+        args = checked(ImageSourcesArgs, args)
         bucket = storage.Bucket(
             name,
             encryption={"default_kms_key_name": args["kms_key"]} if "kms_key" in args else None,

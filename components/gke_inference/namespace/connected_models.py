@@ -4,6 +4,7 @@ from typing import TypedDict
 
 import pulumi
 
+from gke_inference.base.checked import checked
 from gke_inference.base.inputs import name_of, under
 from gke_inference.base.manifests import register
 
@@ -30,6 +31,7 @@ class ConnectedModels(pulumi.ComponentResource):
         self, name: str, args: ConnectedModelsArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:ConnectedModels", name, {}, opts)
+        args = checked(ConnectedModelsArgs, args)
         namespace = name_of(args, "namespace", "namespace")
         for policy, obj in connections(namespace, args["models"]).items():
             register(f"{name}-{policy}", obj, under(self))

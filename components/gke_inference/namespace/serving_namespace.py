@@ -4,7 +4,8 @@ from typing import NotRequired, TypedDict
 
 import pulumi
 
-from gke_inference.base.inputs import one_of, under
+from gke_inference.base.checked import checked
+from gke_inference.base.inputs import under
 from gke_inference.base.manifests import (
     Manifest,
     labels_for,
@@ -16,9 +17,9 @@ from gke_inference.catalogue.versions import api
 
 from .chip_quota import chip_quota
 from .network_policies import AllowedIngressArgs, network_policies
+from .settings import PodSecurity, QuotaChips
 
 _QUOTA = "accelerators"
-_LEVELS = ("baseline", "privileged", "restricted")
 
 
 class ServingNamespaceArgs(TypedDict):
@@ -31,16 +32,16 @@ class ServingNamespaceArgs(TypedDict):
     existing: NotRequired[bool]
     """Whether the namespace exists. If so, it is not created, changed or deleted, and `ingress`
     covers only the platform's own pods in it. Default: false."""
-    gpu_chips: NotRequired[int]
+    gpu_chips: NotRequired[QuotaChips]
     """Maximum number of GPUs that its pods may request in total. Default: no limit, or 0 if
     `tpu_chips` is set."""
     ingress: NotRequired[AllowedIngressArgs]
     """Allowed ingress to its pods, as network policies. Default: no policy, all traffic is
     allowed."""
-    pod_security: NotRequired[str]
-    """Enforced Pod Security level: `baseline` (default), `restricted`, or `privileged`, which only
-    the dual-container form of a model server needs."""
-    tpu_chips: NotRequired[int]
+    pod_security: NotRequired[PodSecurity]
+    """Enforced Pod Security level: only the dual-container form of a model server needs
+    `privileged`. Default: `baseline`."""
+    tpu_chips: NotRequired[QuotaChips]
     """Maximum number of TPU chips that its pods may request in total. Default: no limit, or 0 if
     `gpu_chips` is set."""
 
@@ -61,13 +62,14 @@ class ServingNamespace(pulumi.ComponentResource):
         self, name: str, args: ServingNamespaceArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:ServingNamespace", name, {}, opts)
+        args = checked(ServingNamespaceArgs, args)
         exists = args.get("existing", False)
         if exists and args.get("pod_security") is not None:
             raise pulumi.InputPropertyError(
                 "podSecurity",
                 f"must not be set when the namespace exists, got {args.get('pod_security')!r}",
             )
-        level = one_of(args, "pod_security", _LEVELS, "baseline")
+        level = args.get("pod_security", "baseline")
         inside = under(self)
         if not exists:
             namespace = register(name, namespace_object(args["namespace"], level), under(self))
@@ -79,11 +81,12 @@ class ServingNamespace(pulumi.ComponentResource):
                 register(f"{name}-{policy}", obj, inside)
         for role, obj in node_reader(args["namespace"]).items():
             register(f"{name}-{role}", obj, under(self))
-        if {"gpu_chips", "tpu_chips"} & args.keys():
-            limit = chip_quota(_QUOTA, args["namespace"], args)
+        gpu, tpu = args.get("gpu_chips"), args.get("tpu_chips")
+        if gpu is not None or tpu is not None:
+            limit = chip_quota(_QUOTA, args["namespace"], gpu=gpu or 0, tpu=tpu or 0)
             register(f"{name}-{_QUOTA}", limit, inside)
         if args.get("closes_default", False):
-            register(f"{name}-default", chip_quota(_QUOTA, "default", {}), under(self))
+            register(f"{name}-default", chip_quota(_QUOTA, "default"), under(self))
         self.namespace = pulumi.Output.from_input(args["namespace"])
         self.register_outputs({"namespace": self.namespace})
 

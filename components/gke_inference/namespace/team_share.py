@@ -4,7 +4,8 @@ from typing import NotRequired, TypedDict
 
 import pulumi
 
-from gke_inference.base.inputs import name_of, one_of, under
+from gke_inference.base.checked import checked, keep
+from gke_inference.base.inputs import name_of, under
 from gke_inference.base.manifests import (
     Manifest,
     labels_for,
@@ -13,6 +14,7 @@ from gke_inference.base.manifests import (
     role_binding,
     service_account,
 )
+from gke_inference.catalogue.problems import one_of
 from gke_inference.catalogue.versions import api
 from gke_inference.cluster.workload_identity import (
     BucketAccessArgs,
@@ -21,6 +23,7 @@ from gke_inference.cluster.workload_identity import (
 )
 
 from .chip_quota import chip_quota
+from .settings import QuotaChips
 
 _NAME = "team"
 _KINDS = {
@@ -79,9 +82,9 @@ class TeamShareArgs(TypedDict):
     deployers: NotRequired[list[str]]
     """Emails of users and service accounts that may deploy models to the namespace, without other
     permissions in the cluster. Default: none."""
-    gpu_chips: NotRequired[int]
+    gpu_chips: NotRequired[QuotaChips]
     """Maximum number of GPUs that its pods may request in total. Default: 0."""
-    tpu_chips: NotRequired[int]
+    tpu_chips: NotRequired[QuotaChips]
     """Maximum number of TPU chips that its pods may request in total. Default: 0."""
 
 
@@ -99,13 +102,17 @@ class TeamShare(pulumi.ComponentResource):
         self, name: str, args: TeamShareArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:TeamShare", name, {}, opts)
+        args = checked(TeamShareArgs, args)
         namespace = name_of(args, "namespace", "namespace")
-        register(name, chip_quota(_NAME, namespace, args), under(self))
+        quota = chip_quota(
+            _NAME, namespace, gpu=args.get("gpu_chips", 0), tpu=args.get("tpu_chips", 0)
+        )
+        register(name, quota, under(self))
         member = namespace_principals(args["project"], args["project_number"], namespace)
         grant_buckets(name, args.get("bucket_roles") or {}, member, under(self))
-        delivery = None
-        if args.get("delivery") is not None:
-            delivery = one_of(args, "delivery", tuple(_DELIVERED_KINDS))
+        delivery = args.get("delivery")
+        if delivery is not None and delivery not in _DELIVERED_KINDS:
+            keep([one_of("delivery", delivery, _DELIVERED_KINDS)])
         made = deploying(namespace, args.get("deployers", []), delivery)
         for role, obj in made.items():
             register(f"{name}-{role}", obj, under(self))

@@ -5,10 +5,11 @@ from typing import Annotated, NotRequired, TypedDict
 import pulumi
 from pydantic import Field
 
-from gke_inference.base.checked import checked
-from gke_inference.base.inputs import one_of, under
+from gke_inference.base.checked import checked, keep
+from gke_inference.base.inputs import under
 from gke_inference.base.manifests import Manifest, labels_for, manifest, register
 from gke_inference.catalogue.engines import engine, engine_names
+from gke_inference.catalogue.problems import one_of
 from gke_inference.settings.fields import Port
 
 from .monitoring_rules import recording_rules
@@ -131,7 +132,9 @@ def rules(args: MonitoringArgs) -> Manifest:
 
 
 def _check(args: MonitoringArgs) -> None:
-    one_of(args, "engine", engine_names(), "vllm")
+    name = args.get("engine", "vllm")
+    if name not in engine_names():
+        keep([one_of("engine", name, engine_names())])
     filled = args.get("filled_deployment")
     if filled is not None and filled not in args["deployments"]:
         known = ", ".join(args["deployments"])

@@ -5,7 +5,8 @@ from typing import Final, NotRequired, TypedDict
 
 import pulumi
 
-from gke_inference.base.inputs import one_of, under
+from gke_inference.base.checked import checked, keep
+from gke_inference.base.inputs import under
 from gke_inference.base.manifests import (
     Manifest,
     labels_for,
@@ -14,8 +15,9 @@ from gke_inference.base.manifests import (
     register,
 )
 from gke_inference.catalogue.node_networks import (
-    INTERFACE_NETWORKS,
+    DEFAULT_INTERFACE_NETWORK,
     InterfaceNetwork,
+    check_interface_network,
     interface_network,
 )
 from gke_inference.catalogue.versions import api
@@ -55,9 +57,12 @@ class AcceleratorInterfaces(pulumi.ComponentResource):
         self, name: str, args: AcceleratorInterfacesArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:AcceleratorInterfaces", name, {}, opts)
+        args = checked(AcceleratorInterfacesArgs, args)
         networks = pulumi.Output.from_input(args["networks"])
         subnetworks = pulumi.Output.from_input(args["subnetworks"])
-        network = interface_network(one_of(args, "technology", INTERFACE_NETWORKS, "tcpxo"))
+        technology = args.get("technology", DEFAULT_INTERFACE_NETWORK)
+        keep(check_interface_network("technology", technology))
+        network = interface_network(technology)
         self.interface_networks = network.networks
         every = range(network.interfaces)
         objects = interface_objects(

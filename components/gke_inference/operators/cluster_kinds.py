@@ -9,6 +9,7 @@ from typing import TypedDict
 
 import pulumi
 
+from gke_inference.base.checked import checked
 from gke_inference.base.inputs import under
 from gke_inference.base.manifests import (
     HARDENED_CONTAINER,
@@ -47,6 +48,7 @@ class ClusterKinds(pulumi.ComponentResource):
         self, name: str, args: ClusterKindsArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:ClusterKinds", name, {}, opts)
+        args = checked(ClusterKindsArgs, args)
         made = register(f"{name}-namespace", namespace_object(NAME, "restricted"), under(self))
         register(name, kinds_object(args["kinds"]), under(self, depends_on=[made]))
         self.namespace = NAME

@@ -1,9 +1,12 @@
 """DRA drivers, which publish the chips of nodes as devices that pods can claim."""
 
-from typing import Final, TypedDict
+from collections.abc import Iterator
+from typing import Annotated, Final, TypedDict
 
 import pulumi
+from pydantic import Field
 
+from gke_inference.base.checked import checked, keep
 from gke_inference.base.inputs import under
 from gke_inference.base.manifests import (
     Manifest,
@@ -14,6 +17,8 @@ from gke_inference.base.manifests import (
     role_binding,
     service_account,
 )
+from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.problems import join, one_of
 from gke_inference.catalogue.versions import api
 from gke_inference.namespace.serving_namespace import namespace_object
 
@@ -26,7 +31,7 @@ _COMPONENT: Final = "device-driver"
 _NAMES: Final = {"gpu": "dra-driver-nvidia-gpu", "tpu": "dra-driver-google-tpu"}
 _INSTALLER: Final = "nvidia-driver-installer"
 _INSTALLER_NAMESPACE: Final = "kube-system"
-_KINDS: Final = ("gpu", "tpu")
+
 _SELECTORS: Final = {
     "gpu": "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'",
     "tpu": "device.driver == 'tpu.google.com'",
@@ -37,7 +42,7 @@ _READ: Final = ["get", "list", "watch"]
 class DeviceDriversArgs(TypedDict):
     """Inputs of `DeviceDrivers`."""
 
-    kinds: list[str]
+    kinds: Annotated[list[str], Field(min_length=1)]
     """Kinds of accelerators to install drivers for: `gpu`, `tpu` or both."""
 
 
@@ -58,7 +63,9 @@ class DeviceDrivers(pulumi.ComponentResource):
         self, name: str, args: DeviceDriversArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:DeviceDrivers", name, {}, opts)
-        kinds = _checked(args["kinds"])
+        args = checked(DeviceDriversArgs, args)
+        keep(_problems(args["kinds"]))
+        kinds = sorted(args["kinds"])
         for kind in kinds:
             space = register(f"{name}-{kind}-namespace", driver_namespace(kind), under(self))
             inside = under(self, depends_on=[space])
@@ -68,14 +75,12 @@ class DeviceDrivers(pulumi.ComponentResource):
         self.register_outputs({"deviceClasses": self.device_classes})
 
 
-def _checked(kinds: list[str]) -> list[str]:
-    if not kinds:
-        raise pulumi.InputPropertyError("kinds", "must have gpu, tpu or both, got none")
+def _problems(kinds: list[str]) -> Iterator[InputError]:
     for at, kind in enumerate(kinds):
-        if kind not in _KINDS or kind in kinds[:at]:
-            rule = f"must be one of {', '.join(_KINDS)}, each once"
-            raise pulumi.InputPropertyError(f"kinds[{at}]", f"{rule}, got {kind!r}")
-    return sorted(kinds)
+        if kind not in _NAMES:
+            yield one_of(join("kinds", at), kind, _NAMES)
+        elif kind in kinds[:at]:
+            yield InputError(join("kinds", at), "must be in the list only once", kind)
 
 
 def driver_namespace(kind: str) -> Manifest:

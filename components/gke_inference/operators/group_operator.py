@@ -4,7 +4,7 @@ from typing import NotRequired, TypedDict
 
 import pulumi
 
-from gke_inference.base.inputs import whole
+from gke_inference.base.checked import checked
 from gke_inference.base.manifests import (
     Manifest,
     labels_for,
@@ -20,8 +20,10 @@ from .installation import install
 from .manager import (
     CERTIFICATE_FOLDER,
     HEALTH_PORT,
+    MANAGER_REPLICAS,
     WEBHOOK_PORT,
     Manager,
+    ManagerReplicas,
     manager_objects,
     manager_server,
 )
@@ -39,8 +41,8 @@ _EVERY = ["create", "delete", "get", "list", "patch", "update", "watch"]
 class LeaderWorkerSetOperatorArgs(TypedDict):
     """Inputs of `LeaderWorkerSetOperator`."""
 
-    replicas: NotRequired[int]
-    """Replicas of the operator, 1 to 5. One is active; all answer webhooks. Default 2, because no
+    replicas: NotRequired[ManagerReplicas]
+    """Replicas of the operator; one is active; all answer webhooks. Default: 2, because no
     pod of a group can be created while no replica answers."""
 
 
@@ -63,7 +65,8 @@ class LeaderWorkerSetOperator(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("gke-inference:index:LeaderWorkerSetOperator", name, {}, opts)
-        replicas = whole(args, "replicas", 2, least=1, most=5)
+        args = checked(LeaderWorkerSetOperatorArgs, args)
+        replicas = args.get("replicas", MANAGER_REPLICAS)
         install(
             self,
             name,

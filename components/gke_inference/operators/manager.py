@@ -4,7 +4,9 @@ The operator writes its certificate into a Secret, and the kubelet updates it in
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
+
+from pydantic import Field
 
 from gke_inference.base.manifests import (
     HARDENED_CONTAINER,
@@ -19,6 +21,9 @@ CERTIFICATE_FOLDER: Final = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S10
 CONFIG_FILE: Final = "controller_manager_config.yaml"
 HEALTH_PORT: Final = 8081
 WEBHOOK_PORT: Final = 9443
+ManagerReplicas = Annotated[int, Field(ge=1, le=5)]
+"""Replicas of an operator, of which one is active."""
+MANAGER_REPLICAS: Final = 2
 
 _USER: Final = 65532  # the images' own: distroless "nonroot"
 

@@ -5,6 +5,7 @@ from typing import Any, NotRequired, TypedDict
 import pulumi
 from pulumi_gcp import projects
 
+from gke_inference.base.checked import checked
 from gke_inference.base.inputs import under
 from gke_inference.base.manifests import (
     Manifest,
@@ -67,6 +68,7 @@ class MetricsAdapter(pulumi.ComponentResource):
         self, name: str, args: MetricsAdapterArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:MetricsAdapter", name, {}, opts)
+        args = checked(MetricsAdapterArgs, args)
         self.principal = adapter_principal(args["project"], args["project_number"])
         needed: list[pulumi.Resource] = []
         if not args.get("has_access", False):

@@ -4,12 +4,20 @@ from typing import Final, NotRequired, TypedDict
 
 import pulumi
 
-from gke_inference.base.inputs import under, whole
+from gke_inference.base.checked import checked
+from gke_inference.base.inputs import under
 from gke_inference.base.manifests import Manifest, labels_for, manifest, register
 from gke_inference.catalogue.versions import api, image
 
 from .installation import install
-from .manager import Manager, manager_objects, manager_pods, manager_server
+from .manager import (
+    MANAGER_REPLICAS,
+    Manager,
+    ManagerReplicas,
+    manager_objects,
+    manager_pods,
+    manager_server,
+)
 from .queue_configuration import CERTIFICATE, configuration
 from .queue_definitions import definitions
 from .queue_monitoring import METRICS_PORT, monitoring_objects
@@ -34,8 +42,8 @@ class QueueOperatorArgs(TypedDict):
     """Whether sets of jobs (`JobSet`) queue as well. Depend on `JobSetOperator`. Default: false."""
     metrics_namespace: NotRequired[str]
     """Namespace of the Managed Prometheus collectors. Default: Kueue serves no metrics."""
-    replicas: NotRequired[int]
-    """Replicas of Kueue, 1 to 5. One is active; all answer webhooks. Default 2, because no job of
+    replicas: NotRequired[ManagerReplicas]
+    """Replicas of Kueue; one is active; all answer webhooks. Default: 2, because no job of
     a team can be created while no replica answers."""
 
 
@@ -58,7 +66,8 @@ class QueueOperator(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("gke-inference:index:QueueOperator", name, {}, opts)
-        replicas = whole(args, "replicas", 2, least=1, most=5)
+        args = checked(QueueOperatorArgs, args)
+        replicas = args.get("replicas", MANAGER_REPLICAS)
         collectors = args.get("metrics_namespace")
         observed = collectors is not None
         job_sets = bool(args.get("job_sets", False))

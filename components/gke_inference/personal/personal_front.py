@@ -11,7 +11,9 @@ from gke_inference.base.inputs import name_of, under, user_labels
 from gke_inference.catalogue.versions import image
 from gke_inference.cluster.workload_identity import ACCESS
 from gke_inference.settings.fields import Hostname
-from gke_inference.storage.classes import class_rules
+from gke_inference.storage.classes import step_rules
+from gke_inference.storage.rules import check_classes, class_steps
+from gke_inference.storage.settings import Age, ColderAges
 from gke_inference.streams.stream_topics import StreamTopics
 
 from .rules import check_callers
@@ -21,7 +23,6 @@ from .settings import (
     SET_IMAGES,
     SET_PHOTOS,
     USER_SETS,
-    ColderAfterDays,
     RetentionDays,
     SetImages,
     SetPhotos,
@@ -64,9 +65,9 @@ class PersonalFrontArgs(TypedDict):
     """Name of the service, and prefix of topics and subscriptions."""
     worker: pulumi.Input[str]
     """IAM member of the workers, which read the subscriptions."""
-    archive_after_days: NotRequired[ColderAfterDays]
+    archive_after_days: NotRequired[Age]
     """Age at which photos, images and adapters move to Archive storage. Default: never."""
-    coldline_after_days: NotRequired[ColderAfterDays]
+    coldline_after_days: NotRequired[Age]
     """Age at which they move to Coldline storage. Default: never."""
     force_destroy: NotRequired[bool]
     """Whether to delete all objects with the bucket. Default: false."""
@@ -82,7 +83,7 @@ class PersonalFrontArgs(TypedDict):
     """Maximum number of photos of a set (`pictures` in the API). Default: 20."""
     max_open_sets: NotRequired[UserSets]
     """Maximum number of unfinished sets of a user. Default: 4."""
-    nearline_after_days: NotRequired[ColderAfterDays]
+    nearline_after_days: NotRequired[Age]
     """Age at which they move to Nearline storage. Default: never."""
     retention_days: NotRequired[RetentionDays]
     """Days after which an object is deleted. Default: 30."""
@@ -175,17 +176,19 @@ class PersonalFront(pulumi.ComponentResource):
     def _build_bucket(self, name: str) -> storage.Bucket:
         args = self._args
         days = args.get("retention_days", RETENTION_DAYS)
-        colder, last = class_rules(args, _LARGE)
-        if days <= last:
-            rule = f"must be above {last}, got {days}"
-            raise pulumi.InputPropertyError("retentionDays", rule)
+        ages = ColderAges(
+            nearline_after_days=args.get("nearline_after_days"),
+            coldline_after_days=args.get("coldline_after_days"),
+            archive_after_days=args.get("archive_after_days"),
+        )
+        keep(check_classes("", ages, "retention_days", days))
         return storage.Bucket(
             name,
             encryption={"default_kms_key_name": args["kms_key"]} if "kms_key" in args else None,
             force_destroy=args.get("force_destroy", False),
             labels=self._labels,
             lifecycle_rules=[
-                *colder,
+                *step_rules(class_steps(ages), _LARGE),
                 {
                     "action": {"type": "Delete"},
                     "condition": {"age": days, "matches_prefixes": _EXPIRING},

@@ -18,10 +18,7 @@ USER_SETS: Final = 4
 WorkerSets = Annotated[int, Field(ge=1, le=1000)]
 """Sets that a worker has in progress."""
 WORKER_SETS: Final = 16
-LONGEST_DAYS: Final = 3650
-ColderAfterDays = Annotated[int, Field(ge=1, le=LONGEST_DAYS)]
-"""Age at which objects move to a colder storage class."""
-RetentionDays = Annotated[int, Field(ge=2, le=LONGEST_DAYS)]
+RetentionDays = Annotated[int, Field(ge=2, le=3650)]
 """Days after which photos, images and adapters are deleted."""
 RETENTION_DAYS: Final = 30
 TrainSeconds = Annotated[int, Field(ge=60, le=259_200)]

@@ -4,6 +4,7 @@ from typing import Final, TypedDict
 
 import pulumi
 
+from gke_inference.base.checked import checked
 from gke_inference.base.inputs import name_of, under
 from gke_inference.base.manifests import Manifest, labels_for, manifest, register
 from gke_inference.namespace.serving_namespace import namespace_object
@@ -36,6 +37,7 @@ class JobNamespace(pulumi.ComponentResource):
         self, name: str, args: JobNamespaceArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:JobNamespace", name, {}, opts)
+        args = checked(JobNamespaceArgs, args)
         namespace = name_of(args, "namespace", "namespace")
         space = register(name, jobs_namespace(namespace), under(self))
         behind = under(self, depends_on=[space])

@@ -7,7 +7,7 @@ import pulumi
 from pydantic import Field
 
 from gke_inference.base.checked import checked, keep
-from gke_inference.base.inputs import name_of, one_of, under
+from gke_inference.base.inputs import name_of, under
 from gke_inference.base.manifests import Manifest, labels_for, manifest, register
 from gke_inference.catalogue.accelerators import (
     catalogue_labels,
@@ -15,7 +15,7 @@ from gke_inference.catalogue.accelerators import (
     catalogue_taints,
 )
 from gke_inference.catalogue.input_error import InputError
-from gke_inference.catalogue.problems import join
+from gke_inference.catalogue.problems import join, one_of
 from gke_inference.catalogue.versions import api
 from gke_inference.operators.queue_webhooks import QUEUED_NAMESPACE
 
@@ -98,8 +98,6 @@ class JobQueue(pulumi.ComponentResource):
         args = checked(JobQueueArgs, args)
         queue = name_of(args, "queue_name", "namespace")
         flavors, teams = args["flavors"], args["teams"]
-        for at, each in enumerate(flavors):
-            one_of(each, "kind", tuple(catalogue_resources()), where=f"flavors[{at}]")
         keep(_flavor_problems(flavors))
         keep(_team_problems(flavors, teams))
         topology: list[pulumi.Resource] = []
@@ -131,6 +129,8 @@ def _flavor_problems(flavors: Sequence[QueueFlavorArgs]) -> Iterator[InputError]
     names = [each["compute_class"] for each in flavors]
     for at, each in enumerate(flavors):
         where, name = join("flavors", at), each["compute_class"]
+        if each["kind"] not in catalogue_resources():
+            yield one_of(join(where, "kind"), each["kind"], catalogue_resources())
         if name in names[:at]:
             rule = "must be in only one flavor"
             yield InputError(join(where, "compute_class"), rule, name, " twice")

@@ -8,6 +8,7 @@ from typing import TypedDict
 
 import pulumi
 
+from gke_inference.base.checked import checked
 from gke_inference.base.inputs import name_of, under
 from gke_inference.base.manifests import (
     HARDENED_CONTAINER,
@@ -61,6 +62,7 @@ class WeightsGate(pulumi.ComponentResource):
         self, name: str, args: WeightsGateArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:WeightsGate", name, {}, opts)
+        args = checked(WeightsGateArgs, args)
         namespace = name_of(args, "namespace", "namespace")
         account = name_of(args, "service_account", "namespace")
         before: list[pulumi.Resource] = []

@@ -151,3 +151,9 @@ UsdPerMillion = Annotated[float, Field(ge=0, le=1e6)]
 """US dollars per million tokens."""
 MonthlyUsd = Annotated[float, Field(gt=0, le=1e9)]
 """Limit of the cost in a calendar month (UTC), in US dollars."""
+DeadlineSeconds = Annotated[int, Field(ge=10, le=3600)]
+"""Maximum time to answer one request of a batch or a stream."""
+DEADLINE_SECONDS: Final = 600
+WorkerRequests = Annotated[int, Field(ge=1, le=200)]
+"""Maximum concurrent requests of a worker."""
+WORKER_REQUESTS: Final = 16

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Final, Protocol
+from typing import Final
 
 from gke_inference.catalogue.files.buckets import MINIMUM_DAYS, WORDS, place_of
 from gke_inference.catalogue.files.filestore import TIERS
@@ -10,7 +10,7 @@ from gke_inference.catalogue.files.lustre import SIZES
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import join
 
-from .settings import ArchiveSettings, FilestoreTier, LustreTier
+from .settings import ArchiveSettings, ColderAges, FilestoreTier, LustreTier
 
 STANDARD_CLASS: Final = "standard"
 """Storage class of new objects."""
@@ -19,26 +19,7 @@ STANDARD_CLASS: Final = "standard"
 _SHORTEST_SOFT_DELETE_DAYS: Final = 7  # https://cloud.google.com/storage/docs/soft-delete
 
 
-class ClassAges(Protocol):
-    """Settings with the ages at which objects move to colder classes."""
-
-    @property
-    def nearline_after_days(self) -> int | None:
-        """Age in days; None: objects never move there."""
-        ...
-
-    @property
-    def coldline_after_days(self) -> int | None:
-        """Age in days; None: objects never move there."""
-        ...
-
-    @property
-    def archive_after_days(self) -> int | None:
-        """Age in days; None: objects never move there."""
-        ...
-
-
-def class_steps(ages: ClassAges) -> list[tuple[str, int]]:
+def class_steps(ages: ColderAges) -> list[tuple[str, int]]:
     """Return (storage class, age in days from which it applies), in the order of the classes."""
     by_class = {
         "nearline": ages.nearline_after_days,
@@ -50,7 +31,7 @@ def class_steps(ages: ClassAges) -> list[tuple[str, int]]:
 
 
 def check_classes(
-    where: str, ages: ClassAges, field: str, delete: int | None
+    where: str, ages: ColderAges, field: str, delete: int | None
 ) -> Iterator[InputError]:
     """Yield the problems of the ages at which objects move to colder classes and are deleted.
 

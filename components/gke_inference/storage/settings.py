@@ -42,18 +42,23 @@ class MountProfile(Word):
     TRAINING = "training"
 
 
-class ArchiveSettings(Settings):
-    """A bucket for answers that are kept for long."""
+class ColderAges(Settings):
+    """Ages at which objects move to colder storage classes. By default, they stay."""
 
-    location: str = Field(max_length=60)
-    """Location, which you cannot change: a region; `us`, `eu` or `asia`; a predefined dual-region
-    such as `nam4`; or two regions of one multi-region as REGION+REGION."""
     nearline_after_days: Age | None = None
     """Age at which objects move to Nearline storage, billed for at least 30 days."""
     coldline_after_days: Age | None = None
     """Age at which objects move to Coldline storage, billed for at least 90 days."""
     archive_after_days: Age | None = None
     """Age at which objects move to Archive storage, billed for at least 365 days."""
+
+
+class ArchiveSettings(ColderAges):
+    """A bucket for answers that are kept for long."""
+
+    location: str = Field(max_length=60)
+    """Location, which you cannot change: a region; `us`, `eu` or `asia`; a predefined dual-region
+    such as `nam4`; or two regions of one multi-region as REGION+REGION."""
     delete_after_days: Age | None = None
     """Age at which objects are deleted. By default, they are kept."""
     retention_days: Age | None = None

@@ -27,7 +27,7 @@ from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.managed_prometheus import STANDARD_NAMESPACE
 from gke_inference.catalogue.typed_inputs import document_of
 from gke_inference.catalogue.versions import api, image
-from gke_inference.settings.requests import (
+from gke_inference.settings.fields import (
     DEADLINE_SECONDS,
     WORKER_REQUESTS,
     DeadlineSeconds,

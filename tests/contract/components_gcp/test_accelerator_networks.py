@@ -88,7 +88,7 @@ def test_a_range_that_cannot_be_divided_is_refused(recorder, cidr, rule):
 
 
 def test_networks_without_a_region_are_refused(recorder):
-    with pytest.raises(pulumi.InputPropertyError, match="must name at least one region, got none"):
+    with pytest.raises(pulumi.InputPropertyError, match="must have at least 1 entry, got 0"):
         build(recorder)
 
 

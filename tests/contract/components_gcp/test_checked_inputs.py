@@ -1,15 +1,22 @@
 """Inputs of components: read into the declared types, or refused with every problem."""
 
-from typing import Annotated, Any, NotRequired, TypedDict
+import inspect
+from collections.abc import Mapping
+from typing import Annotated, Any, NotRequired, TypedDict, cast
 
 import pulumi
 import pytest
 from pydantic import Field
 
+from gke_inference import Autoscaling, ModelServer
 from gke_inference.base.checked import checked, keep
+from gke_inference.base.inputs import camel
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.typed_inputs import InputErrors, document_of, typed_inputs
+from gke_inference.plugin import COMPONENTS
 from gke_inference.settings import Settings, Word
+
+pytestmark = pytest.mark.usefixtures("recorder")  # outputs need its event loop
 
 
 class Color(Word):
@@ -103,9 +110,9 @@ def test_every_problem_is_reported_at_once_where_the_user_wrote_it():
         ({"pool_name": 3}, "pool_name: must be text, got 3 (put it in quotes)"),
         ({"run_hours": True}, "run_hours: must be a whole number, got true"),
         ({"run_hours": 1.5}, "run_hours: must be a whole number, got 1.5"),
-        ({"texts": "a"}, "texts: must be a list"),
-        ({"parts": []}, "parts: must be a mapping of names to values"),
-        ({"parts": {"x": 3}}, "parts.x: must be a mapping of fields"),
+        ({"texts": "a"}, 'texts: must be a list, got "a"'),
+        ({"parts": []}, "parts: must be a mapping of names to values, got []"),
+        ({"parts": {"x": 3}}, "parts.x: must be a mapping of fields, got 3"),
         (
             {"parts": {"x": {"max_nodes": 1, "colors": ["green"]}}},
             "parts.x.colors[0]: must be one of red, blue, got 'green'",
@@ -148,3 +155,52 @@ def test_a_document_has_only_what_somebody_set():
         "a": {"max_nodes": 2},
         "b": [1],
     }
+
+
+def inputs_of(component: type[pulumi.ComponentResource]) -> Any:
+    return inspect.get_annotations(component.__init__)["args"]
+
+
+def refusals(
+    recorder: Any, component: type[pulumi.ComponentResource], args: Mapping[str, object]
+) -> dict[str, str]:
+    make = cast("Any", component)
+    with pytest.raises((pulumi.InputPropertyError, pulumi.InputPropertiesError)) as refused:
+        recorder.run(lambda: make("it", args).urn)
+    error = refused.value
+    if isinstance(error, pulumi.InputPropertyError):
+        return {error.property_path: error.reason}
+    return {each["property_path"]: each["reason"] for each in error.errors or []}
+
+
+own_way = pytest.mark.xfail(strict=True, reason="reads its inputs in a way of its own")
+every_component = pytest.mark.parametrize(
+    "component",
+    [
+        pytest.param(each, marks=own_way) if each in {Autoscaling, ModelServer} else each
+        for each in COMPONENTS
+    ],
+    ids=lambda each: each.__name__,
+)
+
+
+@every_component
+def test_every_component_refuses_an_unknown_input_and_names_all_that_are_missing(
+    recorder: Any, component: type[pulumi.ComponentResource]
+):
+    found = refusals(recorder, component, {"no_such_input": 1})
+    assert found.pop("noSuchInput").startswith("is not an input; ")
+    required = inputs_of(component).__required_keys__
+    assert found == {camel(name): "is required" for name in required}
+
+
+@every_component
+def test_every_component_refuses_inputs_of_another_type_with_rule_and_value(
+    recorder: Any, component: type[pulumi.ComponentResource]
+):
+    names = inputs_of(component).__annotations__
+    found = refusals(recorder, component, {name: [[]] for name in names})  # no input is such a list
+    assert {path.split("[")[0] for path in found} == {camel(name) for name in names}
+    for reason in found.values():
+        assert reason.startswith("must be ")
+        assert ", got [" in reason

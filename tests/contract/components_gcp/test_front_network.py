@@ -55,7 +55,7 @@ def test_no_two_regions_with_accelerators_have_one_range():
 @pytest.mark.parametrize(
     ("regions", "name", "message"),
     [
-        ([], "acme-front", "regions: must name at least one region, got none"),
+        ([], "acme-front", "regions: must have at least 1 entry, got 0"),
         (["us-central1"], "a" * 60, "networkName: must be 1 to 63 characters"),
     ],
 )

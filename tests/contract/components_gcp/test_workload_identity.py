@@ -91,7 +91,7 @@ REFUSED = {
     "an access that does not exist": (
         {"bucket_roles": {"weights": {"bucket": "b", "access": "admin"}}},
         "bucketRoles.weights.access",
-        "must be read or write, got 'admin'",
+        "must be one of read, write, got 'admin'",
     ),
     "the owner of the project": (
         {"project_roles": ["roles/owner"]},

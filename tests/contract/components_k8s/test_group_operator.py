@@ -40,9 +40,16 @@ def test_the_operator_comes_with_the_two_kinds_it_watches(recorder):
     assert recorder.one(HOOKS).name == "groups-mutating"
 
 
-@pytest.mark.parametrize("replicas", [0, 6, 1.5])
-def test_replicas_outside_the_range_are_refused(recorder, replicas):
-    with pytest.raises(Exception, match="must be 1 to 5"):
+@pytest.mark.parametrize(
+    ("replicas", "rule"),
+    [
+        (0, "must be 1 to 5, got 0"),
+        (6, "must be 1 to 5, got 6"),
+        (1.5, "must be a whole number, got 1.5"),
+    ],
+)
+def test_replicas_outside_the_range_are_refused(recorder, replicas, rule):
+    with pytest.raises(Exception, match=rule):
         build(recorder, {"replicas": replicas})
 
 

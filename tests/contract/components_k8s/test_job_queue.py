@@ -125,7 +125,11 @@ def test_a_flavor_of_nodes_that_come_together_can_place_jobs_by_block(recorder: 
             "existing nodes",
         ),
         ({"chips": 0}, {}, "flavors[0].chips must be 1 to 100000, got 0"),
-        ({"kind": "cpu"}, {}, "flavors[0].kind must be one of gpu, tpu, got 'cpu'"),
+        (
+            {"kind": "cpu"},
+            {},
+            "flavors[0].kind must be one of gpu, tpu, got 'cpu'; did you mean 'tpu'?",
+        ),
         (
             {"max_run_seconds": 604801},
             {},

@@ -36,9 +36,16 @@ def test_the_operator_comes_with_its_kind(recorder: Any) -> None:
     assert recorder.one(kind).inputs["metadata"]["name"] == "jobsets.jobset.x-k8s.io"
 
 
-@pytest.mark.parametrize("replicas", [0, 6, 1.5])
-def test_replicas_outside_the_range_are_refused(recorder: Any, replicas: Any) -> None:
-    with pytest.raises(Exception, match="must be 1 to 5"):
+@pytest.mark.parametrize(
+    ("replicas", "rule"),
+    [
+        (0, "must be 1 to 5, got 0"),
+        (6, "must be 1 to 5, got 6"),
+        (1.5, "must be a whole number, got 1.5"),
+    ],
+)
+def test_replicas_outside_the_range_are_refused(recorder: Any, replicas: Any, rule: str) -> None:
+    with pytest.raises(Exception, match=rule):
         build(recorder, {"replicas": replicas})
 
 

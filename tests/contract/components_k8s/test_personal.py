@@ -133,10 +133,13 @@ def test_pictures_images_and_adapters_move_to_colder_classes_and_states_do_not(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"retention_days": 7, "nearline_after_days": 7}, "must be above 7, got 7"),
         (
-            {"coldline_after_days": 5, "nearline_after_days": 5},
-            "must be above 5, got 5",
+            {"retention_days": 29, "nearline_after_days": 7},
+            "must be at least 30, got 29: nearline is billed for 30 days",
+        ),
+        (
+            {"coldline_after_days": 5, "nearline_after_days": 5, "retention_days": 400},
+            "must be above 5, the age of the class before it, got 5",
         ),
         ({"callers": ["allUsers"]}, "must begin with group:.*, got 'allUsers'"),
         (

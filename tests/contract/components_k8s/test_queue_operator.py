@@ -47,9 +47,16 @@ def test_kueue_comes_with_its_kinds_and_two_priorities(recorder: Any):
     assert values == {"high": 1000, "low": -1000}
 
 
-@pytest.mark.parametrize("replicas", [0, 6, 1.5])
-def test_replicas_outside_the_range_are_refused(recorder: Any, replicas: Any):
-    with pytest.raises(Exception, match="must be 1 to 5"):
+@pytest.mark.parametrize(
+    ("replicas", "rule"),
+    [
+        (0, "must be 1 to 5, got 0"),
+        (6, "must be 1 to 5, got 6"),
+        (1.5, "must be a whole number, got 1.5"),
+    ],
+)
+def test_replicas_outside_the_range_are_refused(recorder: Any, replicas: Any, rule: str):
+    with pytest.raises(Exception, match=rule):
         build(recorder, {"replicas": replicas})
 
 

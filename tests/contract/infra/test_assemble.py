@@ -7,6 +7,7 @@ from typing import Any
 import pulumi
 import pytest
 
+from gke_inference.catalogue.problems import join, suggest
 from infra.deploy import batch_engines
 from infra.deploy import serving_arguments as assemble_models
 from infra.deploy.built_region import BuiltRegion
@@ -22,7 +23,6 @@ from infra.plan.front import endpoint
 from infra.plan.names import Names, object_name
 from infra.reading.load import parse, read
 from infra.stack import Exposure, Gateway, Platform
-from infra.stack.problems import join, suggest
 from tests.contract.infra.broken_stacks import edited
 from tests.contract.infra.cloud import CloudRecorder, Deployed
 from tests.contract.infra.resolved import region_of, served_in

@@ -15,7 +15,7 @@ from gke_inference.catalogue.image_contents import (
     missing_program,
     shell_programs,
 )
-from gke_inference.catalogue.versions import builds, images
+from gke_inference.catalogue.versions import builds, images, lock
 from infra.reading.load import STACKS, parse, platform_of
 from tests.contract.infra.cloud import Deployed
 from tests.shipped_stacks import EXAMPLES
@@ -83,9 +83,9 @@ def test_the_program_of_every_container_is_in_its_image(deployed: Deployed, file
 
 
 def test_the_catalogue_has_the_contents_of_every_image_and_build_of_the_lock() -> None:
-    folders = {build.folder for build in builds().values()}
+    targets = {build.target for build in builds().values()}
     ours = {name for name, image in images().items() if image.is_placeholder}
-    assert set(contents()) == (set(images()) - ours) | folders
+    assert set(contents()) == (set(images()) - ours) | targets
 
 
 def test_a_stock_image_of_vllm_has_no_ray_and_the_pod_would_not_start() -> None:
@@ -118,19 +118,19 @@ def test_a_web_server_with_a_read_only_root_needs_its_folder_for_temporary_files
     assert [*problems({}, {"image": image, **root, **mounts})] == []
 
 
-@pytest.mark.parametrize("folder", sorted(build.folder for build in builds().values()))
-def test_the_entry_point_and_the_user_of_a_build_are_those_of_its_dockerfile(folder: str) -> None:
+@pytest.mark.parametrize("target", sorted(build.target for build in builds().values()))
+def test_the_entry_point_and_the_user_of_a_build_are_those_of_its_dockerfile(target: str) -> None:
     text = (IMAGES / "Dockerfile").read_text()
-    _, start, rest = text.partition(f" AS {folder}\n")
+    _, start, rest = text.partition(f" AS {target}\n")
     assert start
     last = rest.partition("\nFROM ")[0]
     (entry,) = re.findall(r"^ENTRYPOINT (\[.*\])$", last, re.M)
     (user,) = re.findall(r"^USER (\S+)$", last, re.M)
-    found: Contents = contents()[folder]
+    found: Contents = contents()[target]
     assert (list(found.entrypoint), found.user) == (json.loads(entry), user)
-    has_shell = f"FROM program AS {folder}\n" not in text
+    has_shell = f"FROM program AS {target}\n" not in text
     assert found.has("bash") == has_shell
-    assert found.has("ray") == (folder == "vllm-tpu" or "ray --version" in last)
+    assert found.has("ray") == (target == "vllm-tpu" or "ray --version" in last)
 
 
 def test_the_programs_of_a_script_are_found() -> None:
@@ -147,3 +147,10 @@ for file in a b; do cp $file /b & done
 """
     programs = ["python3", "sleep", "lsmod", "grep", "/cos-gpu-installer", "cp", "ray"]
     assert shell_programs(script) == programs
+
+
+def test_an_image_that_only_we_build_says_which_target_of_the_dockerfile_it_is() -> None:
+    ours = {name: image for name, image in images().items() if image.is_placeholder}
+    assert {name: lock()["images"][name]["source"] for name in ours} == {
+        name: f"target {builds()[name].target} of workloads/images/Dockerfile" for name in ours
+    }

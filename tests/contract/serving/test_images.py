@@ -10,8 +10,8 @@ from scripts.images.lock import locks
 from tests.contract.serving import dockerfiles
 from twin.host.paths import WORKLOADS
 
-OURS = sorted(build.folder for build in builds().values())
-ENGINES = sorted(build.folder for name, build in builds().items() if name in lock()["engines"])
+OURS = sorted(build.target for build in builds().values())
+ENGINES = sorted(build.target for name, build in builds().items() if name in lock()["engines"])
 
 
 FILE = WORKLOADS / "images" / "Dockerfile"
@@ -116,7 +116,7 @@ def test_images_of_both_kinds_of_hardware_have_the_same_ray():
 
 @pytest.mark.parametrize("folder", ENGINES)
 def test_the_engine_in_an_image_is_the_release_that_its_arguments_are_made_for(folder, tmp_path):
-    build = next(build for build in builds().values() if build.folder == folder)
+    build = next(build for build in builds().values() if build.target == folder)
     assert build.version == engine_version(build.name)
     if build.base_entry.startswith("images."):  # its base holds the engine
         base = lock()["images"][build.base_entry.removeprefix("images.")]
@@ -142,7 +142,7 @@ def test_the_callouts_image_has_its_release_and_compiles_with_the_go_that_its_so
 
 def test_the_packages_are_locked_for_the_python_of_their_base():
     for build in builds().values():
-        if build.folder in locks() and not locks()[build.folder].is_addition:
+        if build.target in locks() and not locks()[build.target].is_addition:
             assert build.base_entry == "bases.python"
             assert build.base.tag.startswith(f"{images_lock.PYTHON}.")
 

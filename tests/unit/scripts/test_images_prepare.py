@@ -215,7 +215,7 @@ def test_a_local_build_needs_no_cloud_build(rig, monkeypatch):
     ran = []
 
     def run_local(target):
-        ran.append(target.build.folder)
+        ran.append(target.build.target)
         push(rig.paths, f"{target.name(target.repositories[0])}:{target.tag}", "sha256:" + "3" * 64)
 
     monkeypatch.setattr(build, "run_local", run_local)

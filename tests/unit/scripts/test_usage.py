@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from infra.stack.problems import suggest
+from gke_inference.catalogue.problems import suggest
 from scripts import main
 from scripts.app import build_app
 from scripts.shared.scenario_files import scenario_file

@@ -6,8 +6,8 @@ from typing import Final, NotRequired, TypedDict
 
 import pulumi
 
+from gke_inference.base.checked import checked
 from gke_inference.base.custom_definitions import published_definition
-from gke_inference.base.inputs import whole
 from gke_inference.base.manifests import (
     Manifest,
     labels_for,
@@ -21,8 +21,10 @@ from gke_inference.operators.installation import install
 from gke_inference.operators.manager import (
     CERTIFICATE_FOLDER,
     HEALTH_PORT,
+    MANAGER_REPLICAS,
     WEBHOOK_PORT,
     Manager,
+    ManagerReplicas,
     manager_objects,
     manager_server,
 )
@@ -46,8 +48,8 @@ _EVERY: Final = [*_CHANGE, "create", "delete"]
 class JobSetOperatorArgs(TypedDict):
     """Inputs of `JobSetOperator`."""
 
-    replicas: NotRequired[int]
-    """Replicas of the operator, 1 to 5. One is active; all answer webhooks. Default 2, because no
+    replicas: NotRequired[ManagerReplicas]
+    """Replicas of the operator; one is active; all answer webhooks. Default: 2, because no
     pod of a set can be created while no replica answers."""
 
 
@@ -67,7 +69,8 @@ class JobSetOperator(pulumi.ComponentResource):
         self, name: str, args: JobSetOperatorArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:JobSetOperator", name, {}, opts)
-        replicas = whole(args, "replicas", 2, least=1, most=5)
+        args = checked(JobSetOperatorArgs, args)
+        replicas = args.get("replicas", MANAGER_REPLICAS)
         install(
             self,
             name,

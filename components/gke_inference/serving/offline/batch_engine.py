@@ -24,7 +24,7 @@ from gke_inference.intent.intent import ModelServerArgs
 from gke_inference.serving.model_objects import deployments, launcher_config
 from gke_inference.serving.model_plan import ModelPlan, model_plan
 from gke_inference.serving.startup import start_minutes
-from gke_inference.settings.requests import DEADLINE_SECONDS, DeadlineSeconds
+from gke_inference.settings.fields import DEADLINE_SECONDS, DeadlineSeconds
 
 from .batch_metrics import network_policy, pod_monitoring
 from .batch_set import set_spec

@@ -5,6 +5,7 @@ from typing import Final, TypedDict
 
 import pulumi
 
+from gke_inference.base.checked import checked
 from gke_inference.base.inputs import name_of, under
 from gke_inference.base.manifests import (
     HARDENED_CONTAINER,
@@ -50,6 +51,7 @@ class RayScaler(pulumi.ComponentResource):
         self, name: str, args: RayScalerArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:RayScaler", name, {}, opts)
+        args = checked(RayScalerArgs, args)
         namespace = name_of(args, "namespace", "namespace")
         before: list[pulumi.Resource] = []
         for role, obj in scaler_objects(namespace).items():
