@@ -23,8 +23,8 @@ def previews(engine):
     warm.close()
 
 
-SAMPLE = ("internal-front", "lustre-adapters", "three-regions")
-"""Resources of several regions, of a fleet and of a file system that is not Filestore."""
+SAMPLE = ("existing-network/existing", "internal-front", "lustre-adapters", "three-regions")
+"""What is there already, a fleet, a file system that is not Filestore, and several regions."""
 DEPLOYED = {"batch", "personalized-images", "ray"}
 """Examples that a short test deploys."""
 
