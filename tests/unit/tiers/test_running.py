@@ -17,7 +17,9 @@ from tests.tiers.running import (
 from twin.host.paths import REPOSITORY
 
 
-@pytest.mark.parametrize(("gib", "count"), [(64.0, 3), (18.0, 3), (17.9, 2), (12.0, 2), (11.9, 1), (4.0, 1)])
+@pytest.mark.parametrize(
+    ("gib", "count"), [(64.0, 3), (18.0, 3), (17.9, 2), (12.0, 2), (11.9, 1), (4.0, 1)]
+)
 def test_up_to_three_workers_run_where_there_is_memory_for_them(gib, count):
     assert workers(gib) == count
 
