@@ -23,7 +23,6 @@ GROUPS = (
     "tests/platform/examples/",
     "tests/platform/gitops/",
     "tests/platform/faults/test_pictures.py",
-    "tests/platform/faults/test_faults.py",
     "twin/tests/running/kubernetes/",
     "tests/platform/bootstrap/",
     "simulator/tests/running/engines/test_real_engine.py",
