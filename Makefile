@@ -11,7 +11,7 @@ BIN := .venv/bin
 RUN := $(BIN)/gke-inference
 READY := .venv/.ready
 
-.PHONY: help up down doctor status test test-contract test-unit test-running soak lint format preview render bench docs tools lock clean
+.PHONY: help up down doctor status test test-contract test-unit test-running soak lint lint-style lint-types format preview render bench docs tools lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -47,7 +47,8 @@ preview: $(READY) ## preview STACK with the policy pack, on the twin
 render: $(READY) ## write every object and resource of STACK, and a report, to build/STACK/
 	@$(RUN) render --stack $(STACK)
 
-test: test-unit test-running ## run all tests, fast ones first
+test: test-unit ## run all tests, fast ones first
+	@$(MAKE) --no-print-directory test-running
 
 test-contract: $(READY) ## test components, stacks and policies; enough for most changes
 	@$(BIN)/pytest -q -n 2 --budget 30 -m 'not needs_tools' tests/contract
@@ -63,11 +64,15 @@ soak: $(READY) ## run the tests that are too long for make test, or TESTS of the
 	@$(RUN) tools --with $(if $(filter tests/diffusion%,$(TESTS)),diffusion,$(if $(filter simulator/tests/running/engines%,$(TESTS)),sglang,xla))
 	@$(BIN)/pytest -q --soak $(TESTS)
 
-lint: $(READY) ## check formatting, ruff, pyright and layers
+lint: lint-style lint-types ## check formatting, ruff, pyright and layers
+
+lint-style: $(READY)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
-	@$(BIN)/pyright
 	@PYTHONPATH=.:components $(BIN)/lint-imports --no-logo
+
+lint-types: $(READY)
+	@$(BIN)/pyright
 
 format: $(READY) ## format the code and apply automatic fixes
 	@$(BIN)/ruff format .

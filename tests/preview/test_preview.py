@@ -34,7 +34,14 @@ def test_a_stack_previews_with_the_policies_and_its_file_stays_as_it_was(states,
     assert file_of(stack).read_bytes() == BEFORE[stack]
 
 
-@pytest.mark.parametrize("stack", stack_names())
+@pytest.mark.parametrize(
+    "stack",
+    [
+        # the two others have every kind of Kubernetes object of these
+        pytest.param(name, marks=pytest.mark.soak if name in {"dev", "staging"} else ())
+        for name in stack_names()
+    ],
+)
 def test_every_object_of_a_stack_passes_the_strict_checks(states, stack, tmp_path):
     objects, resources = write(states(stack), tmp_path)
     assert objects > 30

@@ -1,7 +1,7 @@
-"""The running tier on two workers: which tests share one, and which of them begin first.
+"""The running tier on several workers: which tests share one, and which of them begin first.
 
 Tests that share a control plane or a deployed platform stay on one worker, so that it is brought up
-once. Workers take the groups in order; with the longest first, both end at about the same time.
+once. Workers take the groups in order; with the longest first, all end at about the same time.
 """
 
 import os
@@ -23,7 +23,6 @@ GROUPS = (
     "tests/platform/examples/",
     "tests/platform/gitops/",
     "tests/platform/faults/test_pictures.py",
-    "tests/platform/faults/test_faults.py",
     "twin/tests/running/kubernetes/",
     "tests/platform/bootstrap/",
     "simulator/tests/running/engines/test_real_engine.py",
@@ -47,7 +46,9 @@ _MARK = "needs_tools"
 _SOAK = "mark.soak"
 _WHOLE = re.compile(rf"^pytestmark = \[?pytest\.mark\.{_MARK}\b", re.MULTILINE)
 """A file whose tests all have the mark; one that lists it later is imported for nothing."""
-_GIB_FOR_TWO_WORKERS = 12.0
+_MOST_WORKERS = 3
+"""On two cores: tests wait for a third of their time."""
+_GIB_PER_WORKER = 6.0
 _MEMORY_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 
@@ -61,7 +62,7 @@ def memory_gib(limit: Path = _MEMORY_LIMIT) -> float:
 
 def workers(gib: float) -> int:
     """Return how many workers `-n auto` means; each may have a platform with a dozen engines."""
-    return 2 if gib >= _GIB_FOR_TWO_WORKERS else 1
+    return max(1, min(_MOST_WORKERS, int(gib / _GIB_PER_WORKER)))
 
 
 def group_of(path: str) -> str:

@@ -18,8 +18,8 @@ from twin.world.capacity import StockLine
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(14_400)]
 
 NO_SPOT_L4 = StockLine(zone="*", accelerator="nvidia-l4", provisioning="spot", chips=0)
-LINES = 900
-"""More than one worker's share, so that there are two, and enough to be at work for three kills."""
+LINES = 600
+"""More than one worker's share, so that there are two, and enough to be at work for two kills."""
 
 
 def answered(api, batch) -> int:
@@ -39,9 +39,10 @@ def test_a_batch_is_answered_once_each_beside_people_while_service_and_workers_d
     people = People(api, MODEL)
     try:
         batch = submit(api, jsonl(lines), CHAT)
-        for role, share in (("work", 0.1), ("serve", 0.3), ("work", 0.5)):
+        for role, share in (("work", 0.1), ("serve", 0.2)):
+            # the lines of a killed worker wait for the end of its lease, a minute
             # a wait for one more answer would never end if the last of them came meanwhile
-            until(lambda: answered(api, batch) >= share * LINES, 90)  # noqa: B023 - in this round
+            until(lambda: answered(api, batch) >= share * LINES, 150)  # noqa: B023 - in this round
             until(lambda: pids(platform.paths, role), 60)  # noqa: B023 - called in this round
             assert answered(api, batch) < LINES - 1
             os.kill(pids(platform.paths, role)[0], signal.SIGKILL)

@@ -94,6 +94,7 @@ def test_a_run_whose_state_was_lost_adopts_what_the_project_has(project):
     assert project.resources_in_bucket() == sum(WITH_CI.values()) + 2
 
 
+@pytest.mark.soak  # the first test declines a run
 def test_an_undo_that_the_user_declines_deletes_nothing(project):
     before = project.objects()
     answer = project.run("--undo", answer="n\n")
@@ -125,6 +126,7 @@ def test_an_undo_that_was_killed_is_finished_by_the_next(project):
     assert not (project.paths.root / "bootstrap" / NAME).exists()
 
 
+@pytest.mark.soak  # a second run has nothing to do above
 def test_a_second_undo_has_nothing_to_do(project):
     answer = project.run("--undo")
     assert answer.returncode == 0, answer.stderr

@@ -46,14 +46,13 @@ def answered(record):
     return record.outcome is Outcome.ANSWERED
 
 
-def test_a_killed_replica_costs_the_answers_it_was_giving_and_no_others(
-    settled_platform, say, length
-):
-    victim = settled_platform.ready()[0]
+def kill_a_replica(platform, say, length):
+    """Kill one of three engines under load."""
+    victim = platform.ready()[0]
     seconds = length(12, 20)
-    with Load(settled_platform.url, seconds) as load:
+    with Load(platform.url, seconds) as load:
         load.until(length(2, 5))
-        os.kill(settled_platform.process_of(victim), signal.SIGKILL)
+        os.kill(platform.process_of(victim), signal.SIGKILL)
     say(load.report)
     assert silent_losses(load.report) == []
     cut = [record for record in load.report.lost if record.status == 200]
@@ -63,16 +62,29 @@ def test_a_killed_replica_costs_the_answers_it_was_giving_and_no_others(
     assert len(late.of(Outcome.ANSWERED)) == len(late.records)
 
 
-def test_a_preempted_node_finishes_its_answers_within_its_notice(settled_platform, say, length):
-    on_spot = next(p for p in settled_platform.ready() if "-gpu-" in p)
-    with Load(settled_platform.url, length(8, 20)) as load:
+def preempt_a_node(platform, say, length):
+    """Take the one spot node of three nodes away under load."""
+    on_spot = next(p for p in platform.ready() if "-gpu-" in p)
+    with Load(platform.url, length(8, 20)) as load:
         load.until(length(2, 5))
-        settled_platform.world(TPU, NO_OTHER_TPU, NO_L4, NO_SPOT_L4)
-        wait_for(lambda: on_spot not in settled_platform.ready(), 30, settled_platform.states)
-    settled_platform.world(TPU, NO_OTHER_TPU, NO_L4)
+        platform.world(TPU, NO_OTHER_TPU, NO_L4, NO_SPOT_L4)
+        wait_for(lambda: on_spot not in platform.ready(), 30, platform.states)
+    platform.world(TPU, NO_OTHER_TPU, NO_L4)
     say(load.report)
     assert on_spot in names(load.report, Outcome.ANSWERED)
     assert counts(load.report)["answered"] == len(load.report.records)
+
+
+@ONLY_LONG  # tests/platform/batch/test_faults_of_replicas.py has the short form
+def test_a_killed_replica_costs_the_answers_it_was_giving_and_no_others(
+    settled_platform, say, length
+):
+    kill_a_replica(settled_platform, say, length)
+
+
+@ONLY_LONG  # the same
+def test_a_preempted_node_finishes_its_answers_within_its_notice(settled_platform, say, length):
+    preempt_a_node(settled_platform, say, length)
 
 
 @ONLY_LONG  # twin/tests/running/gateway/test_gateway_updates.py kills the picker of either mode

@@ -17,8 +17,10 @@ from tests.tiers.running import (
 from twin.host.paths import REPOSITORY
 
 
-@pytest.mark.parametrize(("gib", "count"), [(24.0, 2), (12.0, 2), (11.9, 1)])
-def test_two_workers_run_where_there_is_memory_for_two(gib, count):
+@pytest.mark.parametrize(
+    ("gib", "count"), [(64.0, 3), (18.0, 3), (17.9, 2), (12.0, 2), (11.9, 1), (4.0, 1)]
+)
+def test_up_to_three_workers_run_where_there_is_memory_for_them(gib, count):
     assert workers(gib) == count
 
 

@@ -101,7 +101,7 @@ def test_no_request_is_lost_while_routes_backends_and_pickers_change(cluster, ev
 
 
 @pytest.mark.usefixtures("models")
-@pytest.mark.parametrize("adapters", [20, 200])
+@pytest.mark.parametrize("adapters", [pytest.param(20, marks=pytest.mark.soak), 200])
 def test_every_adapter_of_a_model_is_reached_however_many_there_are(
     cluster, models, eventually, adapters
 ):

@@ -231,6 +231,7 @@ def test_a_pod_on_a_network_that_no_node_has_stays_pending_and_says_why(mega: Ku
     mega.delete(f"{PODS}/elsewhere")
 
 
+@pytest.mark.soak  # the tests above have a group on A3 Mega
 def test_a_group_on_a3_high_sends_over_its_four_interfaces(kube: Kube, context: ClusterContext):
     # The last test: the injector of devices moves to these nodes.
     deploy(context, kube, "high", HIGH)

@@ -133,6 +133,7 @@ def test_sets_of_different_models_share_no_slice(queue: Kube):
     assert pools[0] != pools[1]
 
 
+@pytest.mark.soak  # the first test has such a set
 def test_the_set_in_the_documentation_runs_on_one_slice(queue: Kube):
     text = (REPOSITORY / "docs" / "queues.md").read_text()
     (example,) = [
