@@ -12,7 +12,7 @@ from gke_inference.capacity.node_image_cache import NodeImageCacheArgs
 from gke_inference.capacity.pool_settings import AcceleratorPoolArgs, AdditionalNetworkArgs
 from infra.plan import RegionCapacity, RegionPlan
 from infra.plan.capacity import rungs
-from infra.plan.names import Names, pool_name
+from infra.plan.names import pool_name, resolve_names
 from infra.plan.queue_places import queued_capacity
 from infra.stack import Platform
 
@@ -60,7 +60,7 @@ def build_capacity(
 
 def placement_args(platform: Platform, region: RegionPlan) -> dict[str, CompactPlacementArgs]:
     """Return the arguments of a region's placement policies, by capacity."""
-    names = Names(platform)
+    names = resolve_names(platform)
     return {
         capacity.name: CompactPlacementArgs(
             policy_name=names.placement(capacity.name),

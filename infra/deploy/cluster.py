@@ -11,7 +11,7 @@ from gke_inference.operators.cluster_kinds import ClusterKinds, ClusterKindsArgs
 from infra.deploy.network import RegionNetwork
 from infra.plan import RegionPlan
 from infra.plan.gke_version import asked
-from infra.plan.names import Names
+from infra.plan.names import resolve_names
 from infra.plan.storage import filestore_of, lustre_of
 from infra.stack import ClusterMode, Platform
 
@@ -88,7 +88,7 @@ def cluster_args(
         location=region.location,
         mode=settings.mode,
         network=network,
-        node_account_id=Names(platform).node_account(region.name),
+        node_account_id=resolve_names(platform).node_account(region.name),
         min_version=asked(region),
         node_zones=list(settings.zones),
         pods_range=pods_range,
@@ -136,5 +136,5 @@ def existing_cluster_args(platform: Platform, region: RegionPlan) -> ExistingClu
     if cluster is None:
         return None
     return ExistingClusterArgs(
-        cluster=cluster, node_account_id=Names(platform).node_account(region.name)
+        cluster=cluster, node_account_id=resolve_names(platform).node_account(region.name)
     )

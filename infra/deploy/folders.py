@@ -10,7 +10,7 @@ from gke_inference.storage.settings import MountProfile
 from gke_inference.storage.shared_folder import SharedFolder, SharedFolderArgs
 from infra.deploy.network import RegionNetwork
 from infra.plan import RegionPlan
-from infra.plan.names import Names
+from infra.plan.names import resolve_names
 from infra.plan.storage import BUCKET_CLAIM, CLAIM, filestore_of, location_of, lustre_of, zone_of
 from infra.stack import Platform
 
@@ -43,7 +43,7 @@ def shared_folder_args(
         **_folder(platform, region, network),
         capacity_gib=filestore.capacity_gib,
         deletion_protection=platform.protection,
-        instance_name=Names(platform).filestore(region.name),
+        instance_name=resolve_names(platform).filestore(region.name),
         location=location_of(platform, region.name, filestore),
         tier=filestore.tier,
     )
@@ -59,7 +59,7 @@ def lustre_folder_args(
     return LustreFolderArgs(
         **_folder(platform, region, network),
         capacity_gib=lustre.capacity_gib,
-        instance_name=Names(platform).lustre(region.name),
+        instance_name=resolve_names(platform).lustre(region.name),
         location=zone_of(platform, region.name),
         mb_per_second_per_tib=lustre.mb_per_second_per_tib,
     )

@@ -15,7 +15,7 @@ from gke_inference.images.repository import EngineRepository, EngineRepositoryAr
 from gke_inference.images.sources import ImageSources, ImageSourcesArgs
 from infra.plan import Plan
 from infra.plan.image_names import built, engines, repository_url
-from infra.plan.names import Names
+from infra.plan.names import resolve_names
 from infra.stack import Attestation, Images, Platform
 from infra.stack.images import ImageBuilds, Source
 
@@ -29,7 +29,7 @@ def build_images(plan: Plan, opts: pulumi.ResourceOptions) -> list[pulumi.Resour
     builder = None
     if images.build is not None:
         args = ImageBuilderArgs(
-            account_id=Names(platform).image_builder(), project=platform.project
+            account_id=resolve_names(platform).image_builder(), project=platform.project
         )
         builder = ImageBuilder("images-builder", args, opts)
     members = [] if builder is None else [builder.member]
@@ -118,7 +118,7 @@ def _repository(
 
 def _attestor(platform: Platform, signers: list[pulumi.Output[str]]) -> ImageAttestorArgs:
     args = ImageAttestorArgs(
-        attestor_name=Names(platform).attestor(),
+        attestor_name=resolve_names(platform).attestor(),
         labels={"env": platform.environment},
         location=next(iter(platform.regions)),
         project=platform.project,
@@ -141,7 +141,7 @@ def _admission(plan: Plan, images: Images, attestor: ImageAttestor) -> ImageAdmi
 def _sources(platform: Platform, builder: ImageBuilder) -> ImageSourcesArgs:
     name, region = next(iter(platform.regions.items()))
     args = ImageSourcesArgs(
-        bucket_name=Names(platform).image_sources(),
+        bucket_name=resolve_names(platform).image_sources(),
         labels={"env": platform.environment},
         location=name,
         project=platform.project,

@@ -9,7 +9,7 @@ from gke_inference.cluster.accelerator_networks import AcceleratorNetworks, Acce
 from gke_inference.cluster.network import Network, NetworkArgs, ProxyScope
 from gke_inference.cluster.private_services import PrivateServices, PrivateServicesArgs
 from infra.plan.front import has_fleet_gateway
-from infra.plan.names import Names
+from infra.plan.names import resolve_names
 from infra.plan.storage import services_range
 from infra.stack import Platform
 
@@ -84,7 +84,7 @@ def network_args(platform: Platform) -> NetworkArgs | None:
     if platform.existing.network is not None:
         return None
     args = NetworkArgs(
-        network_name=Names(platform).network(),
+        network_name=resolve_names(platform).network(),
         project=platform.project,
         regions={
             name: region.ranges
@@ -108,7 +108,7 @@ def private_services_args(
         return None
     return PrivateServicesArgs(
         network=network,
-        network_name=Names(platform).network(),
+        network_name=resolve_names(platform).network(),
         project=platform.project,
         services_cidr=found,
     )
@@ -125,7 +125,7 @@ def accelerator_networks_args(platform: Platform) -> AcceleratorNetworksArgs | N
     if not ranges or technology is None:
         return None
     return AcceleratorNetworksArgs(
-        network_name=Names(platform).accelerator_networks(),
+        network_name=resolve_names(platform).accelerator_networks(),
         project=platform.project,
         regions=ranges,
         technology=technology,

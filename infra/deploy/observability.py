@@ -22,7 +22,7 @@ from infra.plan.backends import has_backends
 from infra.plan.clients import gated
 from infra.plan.front import catalogue_path, has_body_router, port_of
 from infra.plan.guardrails import has_guards
-from infra.plan.names import Names
+from infra.plan.names import resolve_names
 from infra.plan.streams import streams
 from infra.reading.load import PROJECT
 from infra.stack import Covers, Front, Layer, Platform, Receiver, Task
@@ -113,10 +113,10 @@ def _dashboards(plan: Plan) -> DashboardsArgs:
     args = DashboardsArgs(
         exposure=platform.gateway.exposure.value,
         models=observed_models(plan),
-        namespace=Names(platform).namespace(),
+        namespace=resolve_names(platform).namespace(),
         project=platform.project,
         queue_clusters=_queue_clusters(plan),
-        title=Names(platform).title(),
+        title=resolve_names(platform).title(),
     )
     _mark(platform, args)
     return args
@@ -131,7 +131,7 @@ def _mark(platform: Platform, args: DashboardsArgs | AlertsArgs) -> None:
         if has_guards(platform):
             args["guards"] = True
     if platform.layer is Layer.ALL and has_body_router(platform):
-        args["body_router"] = Names(platform).body_router()
+        args["body_router"] = resolve_names(platform).body_router()
     if has_backends(platform):
         args["backends"] = True
     if platform.batches is not None:
@@ -161,20 +161,20 @@ def alerts_args(plan: Plan, secrets: Mapping[str, pulumi.Input[str]]) -> AlertsA
     args = AlertsArgs(
         exposure=platform.gateway.exposure.value,
         models=observed_models(plan),
-        namespace=Names(platform).namespace(),
+        namespace=resolve_names(platform).namespace(),
         project=platform.project,
         queue_clusters=_queue_clusters(plan),
         receivers=[
             _receiver(name, receiver, secrets) for name, receiver in settings.notify.items()
         ],
-        title=Names(platform).title(),
+        title=resolve_names(platform).title(),
     )
     _mark(platform, args)
     has_fallback = any(model.fallback is not None for model in platform.models.values())
     if has_backends(platform) and has_fallback:
         args["fallbacks"] = True
     if platform.personal_images is not None:
-        args["personal_images"] = Names(platform).personal()
+        args["personal_images"] = resolve_names(platform).personal()
         args["personal_train_seconds"] = platform.personal_images.train_seconds
     if found := [each.physical for each in streams(platform) if not each.is_kafka]:
         args["subscriptions"] = found
@@ -208,7 +208,7 @@ def budget_args(platform: Platform, channels: pulumi.Output[list[str]] | None) -
         forecast_percents=list(budget.forecast_percent),
         monthly_usd=budget.monthly_usd,
         project_number=str(platform.project_number),
-        title=Names(platform).title(),
+        title=resolve_names(platform).title(),
     )
     if budget.covers is Covers.STACK:
         args["label"] = {"env": platform.environment}
@@ -240,5 +240,5 @@ def _receiver(
 def scope(plan: Plan) -> Scope:
     """Return the scope of a platform's dashboards and alerts."""
     settings = alerts_args(plan, {}) or _dashboards(plan)
-    namespace = Names(plan.platform).namespace()
+    namespace = plan.names.namespace()
     return scope_of(observed_models(plan), namespace, settings)

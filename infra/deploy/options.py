@@ -14,7 +14,7 @@ from gke_inference.catalogue.labels import TEAM_LABEL
 from gke_inference.catalogue.versions import replaced
 from infra.plan import RegionPlan
 from infra.plan.image_names import replacements
-from infra.plan.names import Names
+from infra.plan.names import resolve_names
 from infra.plan.stateful import STATEFUL, may_be_lost, name_in_cloud
 from infra.stack import Layer, Platform
 
@@ -77,7 +77,7 @@ def owned(platform: Platform) -> pulumi.ResourceTransformation:
     an interrupted run would then have two managers, and the first change of a shared field would
     fail with a conflict. Objects of a team, and their pods, are also labeled with the team.
     """
-    manager, team = Names(platform).field_manager(), platform.team
+    manager, team = resolve_names(platform).field_manager(), platform.team
 
     def own(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult:
         metadata: Any = args.props.get("metadata")

@@ -11,7 +11,7 @@ from infra.plan.backends import kinds_of
 from infra.plan.clients import cached, certificates_of, has_apigee, has_counters, people_of
 from infra.plan.front import has_fleet_gateway
 from infra.plan.guardrails import floor_of, has_armor
-from infra.plan.names import Names
+from infra.plan.names import resolve_names
 from infra.plan.storage import has_filestore, lustre_regions
 from infra.plan.streams import has_topics
 from infra.stack import BackendKind, Platform
@@ -171,7 +171,7 @@ def archive_args(platform: Platform, name: str) -> ArchiveBucketArgs:
     archive = platform.storage.archives[name]
     args = ArchiveBucketArgs(
         archive=archive,
-        bucket_name=Names(platform).archive(name),
+        bucket_name=resolve_names(platform).archive(name),
         force_destroy=not platform.protection,
         labels={"env": platform.environment},
         project=platform.project,

@@ -43,7 +43,7 @@ from infra.deploy.sharing import route_sources, share
 from infra.deploy.streams import stream_to_models
 from infra.estimate.chip_limits import chip_limits
 from infra.plan import RegionPlan
-from infra.plan.names import Names
+from infra.plan.names import resolve_names
 from infra.stack import Form, Platform
 
 
@@ -73,7 +73,7 @@ def build_region(
         role: ModelBucket(f"{region.name}-{role}", args, opts).bucket_name
         for role, args in bucket_args(platform, region).items()
     }
-    buckets.setdefault("models", Names(platform).bucket("models", region.name))
+    buckets.setdefault("models", resolve_names(platform).bucket("models", region.name))
     inside = options_inside(platform, region, cluster.kubeconfig, [cluster])
     inside = after_kinds(region, inside)
     interfaces = connect_interfaces(region, network, inside)
@@ -223,7 +223,7 @@ def bucket_args(platform: Platform, region: RegionPlan) -> dict[str, ModelBucket
 
     An existing bucket for weights is not included.
     """
-    names = Names(platform)
+    names = resolve_names(platform)
     storage = platform.storage
     models = ModelBucketArgs(
         bucket_name=names.bucket("models", region.name),
@@ -255,7 +255,7 @@ def _caches_args(platform: Platform, region: RegionPlan, team: str | None) -> Mo
     """Return the arguments of the bucket for compiled programs, which teams never share."""
     labels = {"env": platform.environment}
     return ModelBucketArgs(
-        bucket_name=Names(platform).bucket("caches", region.name, team),
+        bucket_name=resolve_names(platform).bucket("caches", region.name, team),
         force_destroy=True,  # lost files are compiled again
         labels=labels if team is None else labels | {TEAM_LABEL: team},
         location=region.name,
@@ -278,7 +278,7 @@ def namespace_args(
         chips: Maximum number of chips that its pods may request, by kind; empty for no limit.
     """
     forms = {platform.form_of(served.settings) for served in region.served}
-    args = ServingNamespaceArgs(namespace=Names(platform).namespace())
+    args = ServingNamespaceArgs(namespace=resolve_names(platform).namespace())
     if platform.existing.namespace is None:
         has_interfaces = region.has_rdma or region.interface_network is not None
         is_privileged = Form.DUAL_CONTAINER in forms or has_interfaces

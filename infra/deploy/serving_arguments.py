@@ -22,7 +22,7 @@ from infra.plan import RegionPlan, ServedModel
 from infra.plan.capacity import rungs
 from infra.plan.clients import gated
 from infra.plan.engine import intent_words
-from infra.plan.names import Names, bucket_in, claim_name
+from infra.plan.names import bucket_in, claim_name, resolve_names
 from infra.plan.storage import BUCKET_CLAIM, is_tuned
 from infra.stack import ClusterMode, Engine, Form, Layer, Platform, Task
 
@@ -85,7 +85,7 @@ def weights_access(
         if path is None:
             continue
         named = bucket_in(path)
-        bucket = Names(platform).bucket("models", served.region) if named is None else named
+        bucket = resolve_names(platform).bucket("models", served.region) if named is None else named
         if bucket in seen:
             continue
         seen.add(bucket)
@@ -114,7 +114,7 @@ def gate_identity_args(
             access[bucket] = BucketAccessArgs(access="read", bucket=bucket)
     return WorkloadIdentityArgs(
         bucket_roles=access,
-        namespace=Names(platform).namespace(),
+        namespace=resolve_names(platform).namespace(),
         project=platform.project,
         project_number=str(platform.project_number),
         service_account_name=GATE,
@@ -130,7 +130,7 @@ def _own_buckets(platform: Platform) -> set[str]:
     every = (model.weights_by_field().values() for model in platform.models.values())
     found = {bucket_in(weights) for of_model in every for weights in of_model}
     used = {name for model in platform.models.values() for name in platform.regions_of(model)}
-    names = Names(platform)
+    names = resolve_names(platform)
     regional = {names.bucket("models", region) for region in used}
     return {bucket for bucket in found if bucket is not None and bucket not in regional}
 
@@ -142,7 +142,7 @@ def disk_args(platform: Platform, served: ServedModel) -> ModelDiskArgs | None:
         return None
     args = ModelDiskArgs(
         claim_name=claim_name(served.name),
-        disk_name=Names(platform).disk(served.name, served.region),
+        disk_name=resolve_names(platform).disk(served.name, served.region),
         labels={"env": platform.environment},
         namespace=served.namespace,
         project=platform.project,
@@ -163,7 +163,7 @@ def server_args(platform: Platform, served: ServedModel) -> ModelServerArgs:
     words = intent_words(
         served.name,
         model,
-        weights=lambda path: Names(platform).weights(path, served.region),
+        weights=lambda path: resolve_names(platform).weights(path, served.region),
         served_name=served.served_name,
     )
     args = ModelServerArgs(
@@ -179,7 +179,7 @@ def server_args(platform: Platform, served: ServedModel) -> ModelServerArgs:
         longest = min(model.timeout_seconds, LONGEST_ON_AUTOPILOT_SECONDS)
         args["longest_request_seconds"] = longest
         args["autopilot"] = True
-    args["cache_bucket"] = Names(platform).bucket("caches", served.region)
+    args["cache_bucket"] = resolve_names(platform).bucket("caches", served.region)
     # a disk is a claim: pods without its files cannot start
     args["has_gate"] = model.disk is None
     if gated(platform) is not None and model.engine is Engine.VLLM and model.task is Task.GENERATE:

@@ -17,7 +17,7 @@ from infra.deploy.options import inside, protect_stateful
 from infra.deploy.serving import open_models, serve
 from infra.plan import Plan, RegionPlan, resolve
 from infra.plan.front import catalogue_path, endpoint
-from infra.plan.names import Names
+from infra.plan.names import resolve_names
 from infra.reading.platform_reference import Shared, SharedRegion
 from infra.stack import Platform
 
@@ -81,7 +81,7 @@ def build_team_region(
     if deliver(platform, region, opts) and not with_delivered:
         return
     buckets: dict[str, pulumi.Input[str]] = {
-        role: Names(platform).bucket(role, region.name) for role in ("models", "caches")
+        role: resolve_names(platform).bucket(role, region.name) for role in ("models", "caches")
     }
     open_models(platform, region, buckets, opts)
     if platform.network_policies and (models := connected(region)):
@@ -97,7 +97,7 @@ def model_routes_args(
     platform: Platform, region: RegionPlan, servers: Mapping[str, ModelServer]
 ) -> ModelRoutesArgs:
     """Return the arguments of a team's models behind the gateway of a region."""
-    gateway, names = platform.gateway, Names(platform)
+    gateway, names = platform.gateway, resolve_names(platform)
     args = ModelRoutesArgs(
         catalogue_path=catalogue_path(platform),
         exposure=gateway.exposure,

@@ -8,7 +8,6 @@ from infra.estimate.cost_nodes import Nodes
 from infra.estimate.cost_parts import STORAGE, Count, Part, always, listed, part
 from infra.estimate.usage import Usage
 from infra.plan import Plan, RegionPlan
-from infra.plan.names import Names
 from infra.plan.storage import filestore_of, lustre_of
 from infra.stack import Layer, Size
 
@@ -98,7 +97,7 @@ def _archives(plan: Plan) -> Iterator[Part]:
 def _weights_gib(plan: Plan, region: RegionPlan) -> float:
     """Return the size of all weights in a region's bucket. Shared weights count once."""
     sizes: dict[str, Size] = {}
-    names = Names(plan.platform)
+    names = plan.names
     for served in region.served:
         sizes[served.weights] = served.settings.size
         for further in served.settings.further_models.values():

@@ -14,7 +14,7 @@ from infra.plan.capacity import (
     prefill_capacity,
 )
 from infra.plan.front import has_fleet_gateway
-from infra.plan.names import Names, object_name, version_name
+from infra.plan.names import Names, object_name, resolve_names, version_name
 from infra.plan.queues import QueuePlan, queues_in
 from infra.plan.served import CanaryVersion, ServedModel
 from infra.plan.streams import streams
@@ -41,6 +41,8 @@ class RegionPlan:
 
     name: str
     settings: Region
+    names: Names
+    """Names of the stack's resources."""
     location: str
     """Location of the cluster: the region, or the first zone for a zonal cluster."""
     cluster_name: str
@@ -122,6 +124,8 @@ class Plan:
 
     platform: Platform
     """The stack itself, for values that need no resolving."""
+    names: Names
+    """Names of its resources."""
     regions: Mapping[str, RegionPlan]
     """Regions, in stack order."""
     models: Mapping[str, tuple[ServedModel, ...]]
@@ -134,20 +138,22 @@ def resolve(platform: Platform) -> Plan:
     Args:
         platform: A valid stack, as returned by `infra.reading.load`.
     """
+    names = resolve_names(platform)
     capacity = capacity_by_region(platform)
     regions: dict[str, list[ServedModel]] = {name: [] for name in platform.regions}
     models: dict[str, tuple[ServedModel, ...]] = {}
     for name, model, version in _versions(platform):
         models[name] = tuple(
-            _served(platform, name, model, version, region, capacity)
+            _served(platform, names, name, model, version, region, capacity)
             for region in platform.regions_of(model)
         )
         for served in models[name]:
             regions[served.region].append(served)
     return Plan(
         platform,
+        names,
         {
-            name: _region(platform, name, capacity, tuple(served))
+            name: _region(platform, names, name, capacity, tuple(served))
             for name, served in regions.items()
         },
         models,
@@ -155,17 +161,22 @@ def resolve(platform: Platform) -> Plan:
 
 
 def _region(
-    platform: Platform, name: str, capacity: CapacityByRegion, served: tuple[ServedModel, ...]
+    platform: Platform,
+    names: Names,
+    name: str,
+    capacity: CapacityByRegion,
+    served: tuple[ServedModel, ...],
 ) -> RegionPlan:
     settings = platform.regions[name]
-    location, cluster_name = _cluster(platform, name)
+    location, cluster_name = _cluster(settings, name, names)
     return RegionPlan(
         name=name,
         settings=settings,
+        names=names,
         location=location,
         cluster_name=cluster_name,
         system_nodes=system_nodes(settings) if platform.layer is not Layer.SERVING else None,
-        namespace=Names(platform).namespace(),
+        namespace=names.namespace(),
         capacity={each: by_region[name] for each, by_region in capacity.items()},
         served=served,
         queues=queues_in(
@@ -188,14 +199,13 @@ def _has_idle_batches(platform: Platform, region: str) -> bool:
     return found is not None and found.settings.workers.min == 0
 
 
-def _cluster(platform: Platform, region: str) -> tuple[str, str]:
+def _cluster(settings: Region, region: str, names: Names) -> tuple[str, str]:
     """Return the location and name of a region's cluster."""
-    settings = platform.regions[region]
     if settings.existing.cluster is not None:
         _, _, _, location, _, name = settings.existing.cluster.split("/")
         return location, name
     is_zonal = settings.cluster is ClusterSpread.ZONAL
-    return settings.zones[0] if is_zonal else region, Names(platform).cluster(region)
+    return settings.zones[0] if is_zonal else region, names.cluster(region)
 
 
 def _versions(platform: Platform) -> Iterator[tuple[str, Model, CanaryVersion | None]]:
@@ -229,6 +239,7 @@ def canary_model(model: Model, canary: Canary) -> Model:
 
 def _served(
     platform: Platform,
+    names: Names,
     name: str,
     model: Model,
     version: CanaryVersion | None,
@@ -252,10 +263,10 @@ def _served(
         maximum=model.replicas.max,
         standby=_standby(model) if form is Form.PAIRED else 0,
         buffer=model.replicas.buffer,
-        namespace=Names(platform).namespace(),
+        namespace=names.namespace(),
         object_name=object_name(name),
         deployments=_deployments(name, form, None, here),
-        weights=Names(platform).weights(model.weights, region),
+        weights=names.weights(model.weights, region),
         disk_zones=None if disk is None else tuple(z for z in disk.zones if z in settings.zones),
         is_first=region == min(platform.regions_of(model)),
     )

@@ -3,7 +3,7 @@
 from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.files.filestore import TIERS
-from infra.plan.names import Names, bucket_in, object_name
+from infra.plan.names import bucket_in, object_name, resolve_names
 from infra.plan.resolve import canary_model
 from infra.plan.served import ServedModel
 from infra.stack import (
@@ -30,7 +30,7 @@ BUCKET_CLAIM = "model-bucket"
 
 def is_tuned(platform: Platform, served: ServedModel) -> bool:
     """Return whether GKE tunes the mounts of the bucket with the weights of a served model."""
-    bucket = Names(platform).bucket("models", served.region)
+    bucket = resolve_names(platform).bucket("models", served.region)
     return platform.storage.fuse_profile is not None and bucket_in(served.weights) == bucket
 
 
@@ -39,7 +39,7 @@ def mounts_model_bucket(platform: Platform, model: Model) -> bool:
 
     Servers that stream weights, or read them from a disk, mount the bucket for adapters only.
     """
-    names = Names(platform)
+    names = resolve_names(platform)
     paths = [model.weights, *([] if model.canary is None else [model.canary.weights])]
     own = {names.bucket("models", region) for region in platform.regions_of(model)}
     if not any(bucket_in(path) in {None, *own} for path in paths):

@@ -22,7 +22,7 @@ from gke_inference.images.build_steps import (
 )
 from infra.plan import resolve
 from infra.plan.image_names import built, repository_url
-from infra.plan.names import Names
+from infra.plan.names import resolve_names
 from infra.stack import Images, Platform
 from scripts.images.actions import ImagesError, check_names
 from scripts.shared.google_cloud import Cloud
@@ -103,7 +103,10 @@ def call_of(platform: Platform, target: Target) -> tuple[str, dict[str, Any]]:
     if images.build.source is not None:
         url = trigger_url(platform.project, images.build.source.repository, target.build)
         return f"{url}:run", {"source": {"commitSha": target.revision}}
-    source = {"bucket": Names(platform).image_sources(), "object": archive_name(target.revision)}
+    source = {
+        "bucket": resolve_names(platform).image_sources(),
+        "object": archive_name(target.revision),
+    }
     url = f"{_HOST}/v1/projects/{platform.project}/locations/{_ANYWHERE}/builds"
     return url, {**_request(platform, target), "source": {"storageSource": source}}
 
@@ -126,7 +129,7 @@ def upload(platform: Platform, revision: str, store: Objects) -> None:
         ImagesError: This is no git checkout, or it has no such commit.
         TransferError: Cloud Storage refuses.
     """
-    bucket, name = Names(platform).image_sources(), archive_name(revision)
+    bucket, name = resolve_names(platform).image_sources(), archive_name(revision)
     if store.get(bucket, name) is not None:
         return
     argv = ["git", "-C", str(REPOSITORY), "archive", "--format=tar.gz", revision, "--", _SOURCES]
@@ -172,7 +175,9 @@ def show(platform: Platform, target: Target, *, local: bool) -> dict[str, Any]:
 
 
 def _request(platform: Platform, target: Target) -> dict[str, Any]:
-    account = f"{Names(platform).image_builder()}@{platform.project}.iam.gserviceaccount.com"
+    account = (
+        f"{resolve_names(platform).image_builder()}@{platform.project}.iam.gserviceaccount.com"
+    )
     try:
         return build_request(target, f"projects/{platform.project}/serviceAccounts/{account}")
     except BuildError as error:

@@ -15,7 +15,7 @@ from gke_inference.storage.weights_job import WeightsDiskArgs, WeightsJob, Weigh
 from infra.bootstrap.settings import Project
 from infra.plan import Plan, resolve
 from infra.plan.image_names import pulled_through
-from infra.plan.names import Names, object_name
+from infra.plan.names import object_name, resolve_names
 from infra.stack import Platform
 from scripts.bootstrap import changes, places
 from scripts.bootstrap.state import Surroundings
@@ -79,7 +79,7 @@ def job_args(plan: Plan, target: Target, options: PushOptions) -> WeightsJobArgs
         job_name=name,
         labels={"env": platform.environment},
         makes_current=options.makes_current,
-        namespace=Names(platform).namespace(),
+        namespace=resolve_names(platform).namespace(),
         node_service_account=_node_account(platform, region),
         program=program_files(WORKLOADS),
         project=platform.project,
@@ -211,7 +211,7 @@ def _model(target: Target) -> str:
 
 
 def _node_account(platform: Platform, region: str) -> str:
-    account = Names(platform).node_account(region)
+    account = resolve_names(platform).node_account(region)
     return f"{account}@{platform.project}.iam.gserviceaccount.com"
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from infra.plan import Plan, resolve
-from infra.plan.names import Names
+from infra.plan.names import resolve_names
 from infra.stack import Model, Platform
 from workloads.engine.weights_manifest import adapter_folder, split
 from workloads.transfer.errors import Refused
@@ -102,7 +102,7 @@ def _target(platform: Platform, name: str, weights: str, regions: list[str]) -> 
     path, version = split(weights)
     readers: dict[Home, list[str]] = {}
     for region in regions:
-        uri = Names(platform).weights(path, region)
+        uri = resolve_names(platform).weights(path, region)
         bucket, _, folder = uri.removeprefix("gs://").partition("/")
         readers.setdefault(Home(bucket, folder), []).append(region)
     places = tuple(Place(home, tuple(each)) for home, each in readers.items())

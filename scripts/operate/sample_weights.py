@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from infra.plan import resolve
-from infra.plan.names import Names
+from infra.plan.names import resolve_names
 from infra.stack import Platform, Task
 from scripts.terminal.console import CommandError
 from twin.host.paths import REPOSITORY, TwinPaths
@@ -82,7 +82,7 @@ class SampleWeights(threading.Thread):
         from scripts.models.places import targets  # noqa: PLC0415
 
         plan = resolve(self._platform)
-        own = {Names(self._platform).bucket("models", region) for region in plan.regions}
+        own = {resolve_names(self._platform).bucket("models", region) for region in plan.regions}
         # adapters first: a model that has its weights waits for them
         for target in sorted(targets(plan).values(), key=lambda each: not each.is_adapter):
             for home in target.homes:

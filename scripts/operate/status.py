@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from infra.plan.names import Names
+from infra.plan.names import resolve_names
 from scripts.backend.choose import CloudOption, open_backend
 from scripts.backend.drift import Drift
 from scripts.shared.clusters import close
@@ -59,7 +59,7 @@ def status(
         endpoint = backend.endpoint()
         clusters = backend.clusters()
         replicas = find_replicas(clusters, own_namespace(platform))
-        waiting = find_waiting(clusters, Names(platform).namespace())
+        waiting = find_waiting(clusters, resolve_names(platform).namespace())
         metrics = dict(backend.metrics())
         drift = backend.drift()
         close(clusters)

@@ -11,7 +11,7 @@ import typer
 from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
 from infra.plan import Plan
 from infra.plan.clients import gated
-from infra.plan.names import Names
+from infra.plan.names import resolve_names
 from infra.reading.load import teams_of
 from infra.stack import Layer
 from scripts.backend.drift import drift_of, repair
@@ -264,7 +264,7 @@ def _end_of_platform(stack: str, outputs: dict[str, Any], begun: float) -> None:
 
 
 def _namespace(stack: str) -> str:
-    return Names(stack_of(stack)).namespace()
+    return resolve_names(stack_of(stack)).namespace()
 
 
 def _print_addresses(paths: TwinPaths, stack: str, outputs: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from infra.plan.names import Names
+from infra.plan.names import resolve_names
 from infra.stack import Layer, Platform
 from planner.amount import Amount, price_notes, total
 from scripts.shared.clusters import Cluster, answering
@@ -30,7 +30,7 @@ class Total:
 
 def own_namespace(platform: Platform) -> str | None:
     """Return the namespace of a team's stack, which limits its replicas; None for other stacks."""
-    return Names(platform).namespace() if platform.layer is Layer.SERVING else None
+    return resolve_names(platform).namespace() if platform.layer is Layer.SERVING else None
 
 
 def find_replicas(clusters: Iterable[Cluster], namespace: str | None = None) -> list[Placement]:

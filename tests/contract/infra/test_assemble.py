@@ -19,7 +19,7 @@ from infra.deploy.region import bucket_args
 from infra.plan import ServedModel, resolve
 from infra.plan.capacity import rungs as rungs_of
 from infra.plan.front import endpoint
-from infra.plan.names import Names, object_name
+from infra.plan.names import object_name, resolve_names
 from infra.reading.load import parse, read
 from infra.stack import Exposure, Gateway, Platform
 from infra.stack.problems import join, suggest
@@ -292,7 +292,7 @@ def test_a_model_is_described_by_what_a_caller_must_know() -> None:
 
 
 def test_names_begin_with_prefix_and_environment() -> None:
-    names = Names(read("prod"))
+    names = resolve_names(read("prod"))
     assert names.cluster("us-central1") == "acme-prod-us-central1"
     assert names.bucket("models", "us-central1") == "acme-prod-models-us-central1"
     assert object_name("llama-3.1_8b") == "llama-3-1-8b"

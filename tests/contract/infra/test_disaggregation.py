@@ -10,7 +10,7 @@ from gke_inference.serving.model_plan import model_plan
 from infra.deploy import serving_arguments as assemble_models
 from infra.deploy.observability import observed_models
 from infra.plan import ServedModel, resolve
-from infra.plan.names import Names, object_name
+from infra.plan.names import object_name, resolve_names
 from infra.reading.load import parse
 from infra.stack import Platform
 from tests.contract.infra.broken_stacks import edited
@@ -120,7 +120,7 @@ def test_an_alert_misses_each_role_in_each_cluster_and_series_say_it(deployed: D
     (alert,) = [seen for seen in records.registrations if seen.name == "alerts-no-ready-replica"]
     (condition,) = alert.inputs["conditions"]
     asked = condition["conditionPrometheusQueryLanguage"]["query"]
-    cluster = Names(platform()).cluster(first_region(platform()))
+    cluster = resolve_names(platform()).cluster(first_region(platform()))
     for role in ROLES:
         assert f'job="{object_name(MODEL)}",cluster="{cluster}",role="{role}"' in asked
     assert asked.count("role=") == len(ROLES) * len(platform().regions_of(platform().models[MODEL]))

@@ -8,7 +8,7 @@ from gke_inference.catalogue.versions import images
 from infra.deploy.project import services_of
 from infra.plan import resolve
 from infra.plan.image_names import in_use, needed, replacements, repository_names
-from infra.plan.names import Names
+from infra.plan.names import resolve_names
 from infra.reading.load import STACKS, parse, platform_of, read
 from infra.stack import Images, Platform
 from infra.stack.images import PullThrough
@@ -124,7 +124,7 @@ def test_attestation_asks_the_policy_in_every_cluster(deployed, name, word, mode
             "evaluationMode": "PROJECT_SINGLETON_POLICY_ENFORCE"
         }
     rules = records.one("gcp:binaryauthorization/policy:Policy").inputs["clusterAdmissionRules"]
-    names = Names(platform)
+    names = resolve_names(platform)
     assert [rule["cluster"] for rule in rules] == [
         f"{region}.{names.cluster(region)}" for region in sorted(platform.regions)
     ]
