@@ -14,6 +14,7 @@ from infra.plan import RegionCapacity, RegionPlan
 from infra.plan.capacity import rungs
 from infra.plan.names import pool_name, resolve_names
 from infra.plan.queue_places import queued_capacity
+from infra.plan.storage import ImageCachePlan
 from infra.stack import Platform
 
 
@@ -134,12 +135,11 @@ def pool_args(site: Site, capacity: RegionCapacity) -> dict[str, AcceleratorPool
     return made
 
 
-def image_cache_args(platform: Platform) -> NodeImageCacheArgs | None:
+def image_cache_args(cache: ImageCachePlan | None) -> NodeImageCacheArgs | None:
     """Return the arguments of the disk image for new nodes, if the stack has one."""
-    cache = platform.storage.image_cache
     if cache is None:
         return None
-    args = NodeImageCacheArgs(image_name=cache.name, project=cache.project or platform.project)
+    args = NodeImageCacheArgs(image_name=cache.name, project=cache.project)
     if cache.archive is not None:
         args["raw_disk"] = cache.archive
     return args

@@ -12,7 +12,6 @@ from infra.deploy.network import RegionNetwork
 from infra.plan import RegionPlan
 from infra.plan.gke_version import asked
 from infra.plan.names import resolve_names
-from infra.plan.storage import filestore_of, lustre_of
 from infra.stack import ClusterMode, Platform
 
 Cluster = InferenceCluster | ExistingCluster
@@ -118,9 +117,9 @@ def _turn_on(args: InferenceClusterArgs, platform: Platform, region: RegionPlan)
     """Turn on the parts of a cluster that something in the region needs."""
     if platform.monitoring.traces is not None:
         args["traces"] = True
-    if filestore_of(platform, region.name) is not None:
+    if region.storage.filestore is not None:
         args["shared_folders"] = True
-    if lustre_of(platform, region.name) is not None:
+    if region.storage.lustre is not None:
         args["lustre"] = True
     if region.has_ray_clusters:
         args["ray_operator"] = True

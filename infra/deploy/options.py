@@ -15,6 +15,7 @@ from gke_inference.catalogue.versions import replaced
 from infra.plan import RegionPlan
 from infra.plan.image_names import replacements
 from infra.plan.names import resolve_names
+from infra.plan.project import ProjectPlan
 from infra.plan.stateful import STATEFUL, may_be_lost, name_in_cloud
 from infra.stack import Layer, Platform
 
@@ -124,18 +125,18 @@ def _templates(spec: dict[str, Any], team: str) -> dict[str, Any]:
     return made
 
 
-def protect_stateful(platform: Platform) -> None:
+def protect_stateful(project: ProjectPlan) -> None:
     """Protect all stateful resources registered from now on, if the stack is protected.
 
     Resources listed in `allow_replace` are not protected, so one `up` both lifts the protection and
     replaces them.
     """
-    if not platform.protection:
+    if not project.is_protected:
         return
 
     def protect(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult:
         if args.type_ in STATEFUL and not may_be_lost(
-            platform.allow_replace, args.name, name_in_cloud(args.props)
+            project.allow_replace, args.name, name_in_cloud(args.props)
         ):
             protected = pulumi.ResourceOptions(protect=True)
             opts = pulumi.ResourceOptions.merge(args.opts, protected)

@@ -44,6 +44,7 @@ from infra.deploy.streams import stream_to_models
 from infra.estimate.chip_limits import chip_limits
 from infra.plan import RegionPlan
 from infra.plan.names import resolve_names
+from infra.plan.project import ProjectPlan
 from infra.stack import Form, Platform
 
 
@@ -86,8 +87,8 @@ def build_region(
         platform=platform,
         region=region,
     )
-    adapter = adapter_args(platform)
-    if adapter is not None and region.has_gateway:
+    if platform.monitoring.metrics_adapter and region.has_gateway:
+        adapter = adapter_args(region.project)
         MetricsAdapter(f"{region.name}-metrics-adapter", adapter, inside)
     capacity = build_capacity(site, [cluster, *interfaces], inside)
     capacity += let_nodes_pull(platform, region.name, cluster.node_service_account, opts)
@@ -175,8 +176,8 @@ def _build_serving(
     needed: list[pulumi.Resource] = [namespace, *capacity]
     after_teams = pulumi.ResourceOptions(depends_on=[namespace, *teams, *network.after])
     folders = pulumi.ResourceOptions.merge(inside, after_teams)
-    needed += build_folders(platform, region, network, folders)
-    volume = weights_volume_args(platform, region, buckets["models"])
+    needed += build_folders(region, network, folders)
+    volume = weights_volume_args(region, buckets["models"])
     if volume is not None:
         opts = pulumi.ResourceOptions.merge(inside, after_namespace)
         needed.append(FuseVolume(f"{region.name}-model-bucket", volume, opts))
@@ -295,12 +296,10 @@ def namespace_args(
     return args
 
 
-def adapter_args(platform: Platform) -> MetricsAdapterArgs | None:
-    """Return the arguments of a cluster's metrics adapter, if the stack installs it."""
-    if not platform.monitoring.metrics_adapter:
-        return None
+def adapter_args(project: ProjectPlan) -> MetricsAdapterArgs:
+    """Return the arguments of a cluster's metrics adapter."""
     return MetricsAdapterArgs(
         has_access=True,  # infra.deploy.project grants it, once for all clusters
-        project=platform.project,
-        project_number=str(platform.project_number),
+        project=project.id,
+        project_number=project.number,
     )

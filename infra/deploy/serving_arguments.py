@@ -23,7 +23,7 @@ from infra.plan.capacity import rungs
 from infra.plan.clients import gated
 from infra.plan.engine import intent_words
 from infra.plan.names import bucket_in, claim_name, resolve_names
-from infra.plan.storage import BUCKET_CLAIM, is_tuned
+from infra.plan.storage import BUCKET_CLAIM
 from infra.stack import ClusterMode, Engine, Form, Layer, Platform, Task
 
 _USAGE_FLAG: Final = "enable-force-include-usage"
@@ -196,7 +196,7 @@ def server_args(platform: Platform, served: ServedModel) -> ModelServerArgs:
         args["standby_replicas"] = served.standby
     if platform.monitoring.traces is not None:
         args["trace_percent"] = platform.monitoring.traces.sample_percent
-    if is_tuned(platform, served):
+    if served.is_tuned:
         args["weights_bucket_claim"] = BUCKET_CLAIM
     if model.disaggregated is not None:
         args["role"] = served.role

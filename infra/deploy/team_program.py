@@ -31,7 +31,7 @@ def deploy_team(platform: Platform, shared: Shared, *, with_delivered: bool = Fa
         with_delivered: Whether to also register objects delivered from git, for previews.
     """
     plan = resolve(platform)
-    protect_stateful(platform)
+    protect_stateful(plan.project)
     for name, region in plan.regions.items():
         build_team_region(platform, region, shared.regions[name], with_delivered=with_delivered)
     observe(plan, [])

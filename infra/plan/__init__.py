@@ -6,8 +6,8 @@ from infra.plan.capacity import (
     capacity_by_region,
     prefill_capacity,
 )
-from infra.plan.resolve import Plan, RegionPlan, canary_model, resolve
-from infra.plan.served import CanaryVersion, ServedModel
+from infra.plan.resolve import Plan, RegionPlan, resolve
+from infra.plan.served import CanaryVersion, ServedModel, canary_model
 from infra.plan.system_nodes import SystemNodes
 
 __all__ = [

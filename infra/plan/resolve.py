@@ -15,15 +15,16 @@ from infra.plan.capacity import (
 )
 from infra.plan.front import has_fleet_gateway
 from infra.plan.names import Names, object_name, resolve_names, version_name
+from infra.plan.network import NetworkPlan, resolve_network
+from infra.plan.project import ProjectPlan, resolve_project
 from infra.plan.queues import QueuePlan, queues_in
-from infra.plan.served import CanaryVersion, ServedModel
+from infra.plan.served import CanaryVersion, ServedModel, canary_model
+from infra.plan.storage import RegionStorage, StoragePlan, resolve_storage
 from infra.plan.streams import streams
 from infra.plan.system_nodes import SystemNodes, system_nodes
 from infra.stack import (
-    Canary,
     ClusterMode,
     ClusterSpread,
-    EngineSettings,
     Form,
     Layer,
     Model,
@@ -43,6 +44,9 @@ class RegionPlan:
     settings: Region
     names: Names
     """Names of the stack's resources."""
+    project: ProjectPlan
+    """Project of the stack."""
+    storage: RegionStorage
     location: str
     """Location of the cluster: the region, or the first zone for a zonal cluster."""
     cluster_name: str
@@ -62,8 +66,6 @@ class RegionPlan:
     """Streams of the region that may scale to zero workers."""
     queues: tuple[QueuePlan, ...] = ()
     """Queues whose jobs run in the region."""
-    has_fuse_profile: bool = False
-    """Whether GKE tunes the mounts of its model bucket."""
     has_idle_batches: bool = False
     """Whether the region has a batch service that may scale to zero workers."""
 
@@ -126,6 +128,9 @@ class Plan:
     """The stack itself, for values that need no resolving."""
     names: Names
     """Names of its resources."""
+    project: ProjectPlan
+    storage: StoragePlan
+    network: NetworkPlan
     regions: Mapping[str, RegionPlan]
     """Regions, in stack order."""
     models: Mapping[str, tuple[ServedModel, ...]]
@@ -139,12 +144,14 @@ def resolve(platform: Platform) -> Plan:
         platform: A valid stack, as returned by `infra.reading.load`.
     """
     names = resolve_names(platform)
+    storage = resolve_storage(platform, names)
+    project = resolve_project(platform, storage)
     capacity = capacity_by_region(platform)
     regions: dict[str, list[ServedModel]] = {name: [] for name in platform.regions}
     models: dict[str, tuple[ServedModel, ...]] = {}
     for name, model, version in _versions(platform):
         models[name] = tuple(
-            _served(platform, names, name, model, version, region, capacity)
+            _served(platform, names, storage, name, model, version, region, capacity)
             for region in platform.regions_of(model)
         )
         for served in models[name]:
@@ -152,8 +159,13 @@ def resolve(platform: Platform) -> Plan:
     return Plan(
         platform,
         names,
+        project,
+        storage,
+        resolve_network(platform, names, storage.services_range),
         {
-            name: _region(platform, names, name, capacity, tuple(served))
+            name: _region(
+                platform, names, project, storage.regions[name], name, capacity, tuple(served)
+            )
             for name, served in regions.items()
         },
         models,
@@ -163,6 +175,8 @@ def resolve(platform: Platform) -> Plan:
 def _region(
     platform: Platform,
     names: Names,
+    project: ProjectPlan,
+    storage: RegionStorage,
     name: str,
     capacity: CapacityByRegion,
     served: tuple[ServedModel, ...],
@@ -173,6 +187,8 @@ def _region(
         name=name,
         settings=settings,
         names=names,
+        project=project,
+        storage=storage,
         location=location,
         cluster_name=cluster_name,
         system_nodes=system_nodes(settings) if platform.layer is not Layer.SERVING else None,
@@ -184,7 +200,6 @@ def _region(
         ),
         is_shared=platform.layer is Layer.PLATFORM,
         is_exported=has_fleet_gateway(platform.gateway),
-        has_fuse_profile=platform.storage.fuse_profile is not None,
         has_idle_batches=_has_idle_batches(platform, name),
         idle_streams=tuple(
             stream.name
@@ -218,28 +233,10 @@ def _versions(platform: Platform) -> Iterator[tuple[str, Model, CanaryVersion | 
             yield version_name(name, canary.version), canary_model(model, canary), version
 
 
-def canary_model(model: Model, canary: Canary) -> Model:
-    """Return the second version of a model as a separate model."""
-    engine = canary.engine or model.engine
-    settings = canary.settings
-    if settings is None:
-        settings = model.settings if engine is model.engine else EngineSettings()
-    return model.model_copy(
-        update={
-            "canary": None,
-            "disk": None,  # a disk holds one version
-            "engine": engine,
-            # by default, nodes are kept for the model only: the canary can use them as well
-            "replicas": canary.replicas or model.replicas.model_copy(update={"buffer": 0}),
-            "settings": settings,
-            "weights": canary.weights,
-        }
-    )
-
-
 def _served(
     platform: Platform,
     names: Names,
+    storage: StoragePlan,
     name: str,
     model: Model,
     version: CanaryVersion | None,
@@ -251,6 +248,7 @@ def _served(
     form = Form.SINGLE if is_one_kind else platform.form_of(model)
     disk = model.disk
     settings = platform.regions[region]
+    weights = names.weights(model.weights, region)
     served = ServedModel(
         name=name,
         region=region,
@@ -266,7 +264,8 @@ def _served(
         namespace=names.namespace(),
         object_name=object_name(name),
         deployments=_deployments(name, form, None, here),
-        weights=names.weights(model.weights, region),
+        weights=weights,
+        is_tuned=storage.regions[region].is_tuned(weights),
         disk_zones=None if disk is None else tuple(z for z in disk.zones if z in settings.zones),
         is_first=region == min(platform.regions_of(model)),
     )

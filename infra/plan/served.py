@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from gke_inference.catalogue.accelerators import zones_of
 from gke_inference.catalogue.rungs import Rung
 from infra.plan.capacity import RegionCapacity
-from infra.stack import Form, Model, Spanning
+from infra.stack import Canary, EngineSettings, Form, Model, Spanning
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,8 @@ class ServedModel:
     """Names of its Deployments by hardware kind, or one under `any`."""
     weights: str
     """`gs://BUCKET/PATH`, as read in the region."""
+    is_tuned: bool
+    """Whether GKE tunes the mounts of the bucket with its weights."""
     disk_zones: tuple[str, ...] | None
     """Zones of the region with a disk of its weights, or None if it has no disk."""
     is_first: bool
@@ -117,3 +119,22 @@ class ServedModel:
         if not listed and not zones_of(rung.accelerator, self.region, rung.provisioning):
             return None
         return tuple(zone for zone in listed if self.disk_zones is None or zone in self.disk_zones)
+
+
+def canary_model(model: Model, canary: Canary) -> Model:
+    """Return the second version of a model as a separate model."""
+    engine = canary.engine or model.engine
+    settings = canary.settings
+    if settings is None:
+        settings = model.settings if engine is model.engine else EngineSettings()
+    return model.model_copy(
+        update={
+            "canary": None,
+            "disk": None,  # a disk holds one version
+            "engine": engine,
+            # by default, nodes are kept for the model only: the canary can use them as well
+            "replicas": canary.replicas or model.replicas.model_copy(update={"buffer": 0}),
+            "settings": settings,
+            "weights": canary.weights,
+        }
+    )

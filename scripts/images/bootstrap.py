@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gke_inference.catalogue.versions import builds
-from infra.deploy.project import service_resource, services_of
+from infra.deploy.project import service_resource
 from infra.plan import resolve
 from infra.plan.image_names import unbuilt
 from infra.reading.built import FIRST, OUTPUTS, UNBUILT
@@ -93,7 +93,9 @@ def missing_targets(platform: Platform, known: Collection[str]) -> list[str]:
         known: URNs of its resources.
     """
     service, components, repository = TARGETS[0], TARGETS[1:-3], TARGETS[-3:]
-    wanted = [service.replace("**", service_resource(each)) for each in services_of(platform)]
+    wanted = [
+        service.replace("**", service_resource(each)) for each in resolve(platform).project.services
+    ]
     wanted += components
     for region in platform.regions:
         wanted += [each.replace("*-images", f"{region}-images") for each in repository]

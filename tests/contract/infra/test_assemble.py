@@ -200,16 +200,16 @@ def test_an_image_that_is_made_has_an_archive_and_one_that_exists_a_project() ->
             {"image_cache": {"name": "engines", "archive": "gs://acme-images/engines.tar.gz"}},
         ),
     )
-    assert image_cache_args(made) == {
+    assert image_cache_args(resolve(made).storage.image_cache) == {
         "image_name": "engines",
         "project": "acme-inference-local",
         "raw_disk": "gs://acme-images/engines.tar.gz",
     }
-    assert image_cache_args(read("prod")) == {
+    assert image_cache_args(resolve(read("prod")).storage.image_cache) == {
         "image_name": "acme-engines",
         "project": "acme-images",
     }
-    assert image_cache_args(read("local")) is None
+    assert image_cache_args(resolve(read("local")).storage.image_cache) is None
 
 
 def test_the_other_half_of_a_pair_fills_what_the_first_cannot_get() -> None:

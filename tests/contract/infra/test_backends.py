@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from infra.deploy.project import services_of
 from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
 from infra.plan.image_names import needed
@@ -108,13 +107,13 @@ def test_no_key_is_in_the_state(seen):
 def test_the_apis_of_backends_are_switched_on_only_where_they_are_called():
     platform = parse(json.dumps(document()))
     wanted = {"aiplatform.googleapis.com", "iamcredentials.googleapis.com"}
-    assert wanted <= set(services_of(platform))
+    assert wanted <= set(resolve(platform).project.services)
     without = document()
     del without["models"][MODEL]["fallback"], without["backends"]
     without["clients"]["teams"]["assistant"]["models"] = [MODEL]
     without["clients"]["prices"] = {MODEL: without["clients"]["prices"][MODEL]}
     plain = parse(json.dumps(without))
-    assert not wanted & set(services_of(plain))
+    assert not wanted & set(resolve(plain).project.services)
     assert "relay" in needed(resolve(platform))
     assert "relay" not in needed(resolve(plain))
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from infra.deploy.observability import budget_args
-from infra.deploy.project import services_of
 from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
 from infra.reading.load import parse, read
@@ -43,8 +42,8 @@ def told() -> Platform:
 def test_a_stack_without_a_budget_makes_none_and_needs_no_api() -> None:
     local = read("local")
     assert budget_args(local, None) is None
-    assert "billingbudgets.googleapis.com" not in services_of(local)
-    assert "billingbudgets.googleapis.com" in services_of(read("prod"))
+    assert "billingbudgets.googleapis.com" not in resolve(local).project.services
+    assert "billingbudgets.googleapis.com" in resolve(read("prod")).project.services
 
 
 def test_production_counts_its_whole_project(deployed: Deployed) -> None:

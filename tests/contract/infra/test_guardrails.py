@@ -8,7 +8,6 @@ import yaml
 
 from infra.bootstrap.ci import deploy_roles
 from infra.bootstrap.settings import StackSettings
-from infra.deploy.project import services_of
 from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
 from infra.plan.image_names import needed
@@ -103,8 +102,8 @@ def test_each_region_has_its_own_template_and_the_project_one_set_of_roles(deplo
 
 def test_what_a_stack_without_guardrails_needs_is_what_it_needed() -> None:
     plain = example(guardrails={}, models=_unguarded(), clients={"teams": TEAMS})
-    assert "modelarmor.googleapis.com" in services_of(example())
-    assert "modelarmor.googleapis.com" not in services_of(plain)
+    assert "modelarmor.googleapis.com" in resolve(example()).project.services
+    assert "modelarmor.googleapis.com" not in resolve(plain).project.services
     assert "guardrails" in needed(resolve(example()))
     assert "guardrails" not in needed(resolve(plain))
 

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from gke_inference.catalogue.versions import images
-from infra.deploy.project import services_of
 from infra.plan import resolve
 from infra.plan.image_names import in_use, needed, replacements, repository_names
 from infra.plan.names import resolve_names
@@ -138,11 +137,14 @@ def test_a_zonal_cluster_is_named_by_its_zone(deployed):
 
 
 def test_only_what_a_stack_uses_is_switched_on():
-    word = {service.split(".")[0] for service in services_of(stack("local"))}
+    word = {service.split(".")[0] for service in resolve(stack("local")).project.services}
     assert "artifactregistry" in word
     assert not {"cloudbuild", "binaryauthorization", "cloudkms"} & word
-    assert "binaryauthorization.googleapis.com" in services_of(stack("local", attestation="audit"))
-    assert "artifactregistry.googleapis.com" not in services_of(read("local"))
+    assert (
+        "binaryauthorization.googleapis.com"
+        in resolve(stack("local", attestation="audit")).project.services
+    )
+    assert "artifactregistry.googleapis.com" not in resolve(read("local")).project.services
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 from infra.bootstrap.ci import deploy_roles
-from infra.deploy.project import services_of
 from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
 from infra.plan.image_names import needed, repository_names
@@ -97,7 +96,7 @@ def test_the_worker_is_in_the_namespace_whose_folder_it_shares(deployed: Any) ->
 
 def test_apis_and_images_of_it_are_needed_only_with_it() -> None:
     with_it, without = example(), example(personal_images=None)
-    more = set(services_of(with_it)) - set(services_of(without))
+    more = set(resolve(with_it).project.services) - set(resolve(without).project.services)
     assert more == {
         "iamcredentials.googleapis.com",
         "pubsub.googleapis.com",
