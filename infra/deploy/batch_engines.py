@@ -13,7 +13,6 @@ from gke_inference.serving.offline.batch_engine import BatchEngineArgs
 from infra.deploy.serving_arguments import granted_secrets, server_args, weights_access
 from infra.plan import RegionPlan, ServedModel
 from infra.plan.batches import SERVICE, BatchPlan
-from infra.plan.image_names import replacements
 from infra.plan.names import object_name
 from infra.plan.queue_places import team_namespace
 from infra.stack import BatchEngine, Form, Platform
@@ -105,7 +104,7 @@ def engine_args(
     return BatchEngineArgs(
         bucket=bucket,
         deadline_seconds=batches.settings.deadline_seconds,
-        images=replacements(platform, region.name),
+        images=region.images.replacements,
         metrics_namespace=region.metrics_namespace,
         models={
             each.name: list(each.endpoints) for each in batches.models if each.engine == served.name

@@ -47,7 +47,10 @@ def deploy(platform: Platform) -> None:
     networks = build_network(plan.network, platform.regions, plan.project.id, ready)
     image_args = assemble.image_cache_args(plan.storage.image_cache)
     image = None if image_args is None else NodeImageCache("image-cache", image_args, ready)
-    guards = [*build_images(plan, ready), *build_pull_through(platform, ready)]
+    guards = build_images(plan, ready)
+    through = None if platform.images is None else platform.images.pull_through
+    if through is not None:
+        guards.append(build_pull_through(through, plan.project, plan.regions, ready))
     archives = build_archives(plan.storage.archives, plan.project, ready)
     built = {
         name: build_region(

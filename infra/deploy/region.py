@@ -75,7 +75,7 @@ def build_region(
         for role, args in bucket_args(platform, region).items()
     }
     buckets.setdefault("models", resolve_names(platform).bucket("models", region.name))
-    inside = options_inside(platform, region, cluster.kubeconfig, [cluster])
+    inside = options_inside(region, cluster.kubeconfig, [cluster])
     inside = after_kinds(region, inside)
     interfaces = connect_interfaces(region, network, inside)
     site = Site(
@@ -91,7 +91,7 @@ def build_region(
         adapter = adapter_args(region.project)
         MetricsAdapter(f"{region.name}-metrics-adapter", adapter, inside)
     capacity = build_capacity(site, [cluster, *interfaces], inside)
-    capacity += let_nodes_pull(platform, region.name, cluster.node_service_account, opts)
+    capacity += let_nodes_pull(region, cluster.node_service_account, opts)
     if region.has_groups:  # models are created after it, and deleted before it
         operator = LeaderWorkerSetOperatorArgs()
         capacity.append(LeaderWorkerSetOperator(f"{region.name}-groups", operator, inside))

@@ -77,7 +77,7 @@ def build_team_region(
     """
     if not region.served:
         return
-    opts = inside(platform, region, shared.kubeconfig)
+    opts = inside(region, shared.kubeconfig)
     if deliver(platform, region, opts) and not with_delivered:
         return
     buckets: dict[str, pulumi.Input[str]] = {

@@ -1,6 +1,6 @@
 """Resolves a valid stack once, into records for wiring, quota, cost and reports."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from gke_inference.catalogue.managed_prometheus import collectors_namespace
@@ -14,6 +14,12 @@ from infra.plan.capacity import (
     prefill_capacity,
 )
 from infra.plan.front import has_fleet_gateway
+from infra.plan.image_names import (
+    ImagesPlan,
+    RegionImages,
+    resolve_images,
+    resolve_region_images,
+)
 from infra.plan.names import Names, object_name, resolve_names, version_name
 from infra.plan.network import NetworkPlan, resolve_network
 from infra.plan.project import ProjectPlan, resolve_project
@@ -47,6 +53,7 @@ class RegionPlan:
     project: ProjectPlan
     """Project of the stack."""
     storage: RegionStorage
+    images: RegionImages
     location: str
     """Location of the cluster: the region, or the first zone for a zonal cluster."""
     cluster_name: str
@@ -131,6 +138,7 @@ class Plan:
     project: ProjectPlan
     storage: StoragePlan
     network: NetworkPlan
+    images: ImagesPlan
     regions: Mapping[str, RegionPlan]
     """Regions, in stack order."""
     models: Mapping[str, tuple[ServedModel, ...]]
@@ -156,20 +164,36 @@ def resolve(platform: Platform) -> Plan:
         )
         for served in models[name]:
             regions[served.region].append(served)
+    images = resolve_region_images(platform)
+    made = {
+        name: _region(
+            platform,
+            names,
+            project,
+            storage.regions[name],
+            images[name],
+            name,
+            capacity,
+            tuple(served),
+        )
+        for name, served in regions.items()
+    }
     return Plan(
-        platform,
-        names,
-        project,
-        storage,
-        resolve_network(platform, names, storage.services_range),
-        {
-            name: _region(
-                platform, names, project, storage.regions[name], name, capacity, tuple(served)
-            )
-            for name, served in regions.items()
-        },
-        models,
+        platform=platform,
+        names=names,
+        project=project,
+        storage=storage,
+        network=resolve_network(platform, names, storage.services_range),
+        images=resolve_images(platform, names, images, models, _operators(made.values())),
+        regions=made,
+        models=models,
     )
+
+
+def _operators(regions: Collection[RegionPlan]) -> set[str]:
+    """Return the images of the operators that regions need."""
+    groups = {"group_operator" for region in regions if region.has_groups}
+    return groups | {"job_set_operator" for region in regions if region.has_job_sets}
 
 
 def _region(
@@ -177,6 +201,7 @@ def _region(
     names: Names,
     project: ProjectPlan,
     storage: RegionStorage,
+    images: RegionImages,
     name: str,
     capacity: CapacityByRegion,
     served: tuple[ServedModel, ...],
@@ -189,6 +214,7 @@ def _region(
         names=names,
         project=project,
         storage=storage,
+        images=images,
         location=location,
         cluster_name=cluster_name,
         system_nodes=system_nodes(settings) if platform.layer is not Layer.SERVING else None,

@@ -10,7 +10,6 @@ from infra.plan.backends import has_backends
 from infra.plan.clients import certificates_of, gated, people_of
 from infra.plan.front import has_fleet_gateway
 from infra.plan.guardrails import floor_of, has_armor
-from infra.plan.image_names import unbuilt
 from infra.plan.project import ProjectPlan
 from infra.plan.streams import has_tables, has_topics
 from infra.stack import Front, Images, Layer
@@ -131,7 +130,7 @@ def _run(
             return
         prepared = run.prepare(project, settings, place, dialog, has_location=has_location)
     if prepared is not None:
-        has_images = platform.layer is not Layer.SERVING and bool(unbuilt(plan))
+        has_images = platform.layer is not Layer.SERVING and bool(plan.images.unbuilt)
         dialog.show(next_commands(prepared, settings.stack, has_unbuilt_images=has_images))
 
 

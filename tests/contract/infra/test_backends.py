@@ -8,7 +8,6 @@ import pytest
 
 from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
-from infra.plan.image_names import needed
 from infra.reading.load import parse, platform_of
 from infra.stack.problems import StackError
 from tests.shipped_stacks import EXAMPLES
@@ -114,8 +113,8 @@ def test_the_apis_of_backends_are_switched_on_only_where_they_are_called():
     without["clients"]["prices"] = {MODEL: without["clients"]["prices"][MODEL]}
     plain = parse(json.dumps(without))
     assert not wanted & set(resolve(plain).project.services)
-    assert "relay" in needed(resolve(platform))
-    assert "relay" not in needed(resolve(plain))
+    assert "relay" in resolve(platform).images.needed
+    assert "relay" not in resolve(plain).images.needed
 
 
 def test_the_tokens_of_backends_are_a_line_of_the_cost_without_a_price():

@@ -10,7 +10,6 @@ from infra.bootstrap.ci import deploy_roles
 from infra.bootstrap.settings import StackSettings
 from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
-from infra.plan.image_names import needed
 from infra.reading.load import KEY, PROJECT, parse
 from tests.contract.infra.broken_stacks import edited
 from tests.contract.infra.test_clients import TEAMS, settings_of
@@ -104,8 +103,8 @@ def test_what_a_stack_without_guardrails_needs_is_what_it_needed() -> None:
     plain = example(guardrails={}, models=_unguarded(), clients={"teams": TEAMS})
     assert "modelarmor.googleapis.com" in resolve(example()).project.services
     assert "modelarmor.googleapis.com" not in resolve(plain).project.services
-    assert "guardrails" in needed(resolve(example()))
-    assert "guardrails" not in needed(resolve(plain))
+    assert "guardrails" in resolve(example()).images.needed
+    assert "guardrails" not in resolve(plain).images.needed
 
 
 def _unguarded() -> Any:

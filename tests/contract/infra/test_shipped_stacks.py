@@ -16,10 +16,10 @@ from gke_inference.catalogue.response_headers import hidden_headers
 from infra.deploy.team_program import deploy_team
 from infra.plan import resolve
 from infra.plan.front import has_fleet_gateway
-from infra.reading.layers import platform_name
 from infra.reading.load import platform_of, read
 from infra.reading.platform_reference import planned, shared
 from infra.stack import ClusterMode, Layer, Platform
+from infra.stack.layers import platform_name
 from policies.checker.checker import check_objects
 from policies.checker.rules import invariants
 from policies.framework.finding import Verdict
