@@ -58,7 +58,7 @@ def identity_args(
     batches: pulumi.Input[str],
 ) -> WorkloadIdentityArgs:
     """Return the arguments of the identity of a model's jobs: weights, caches and batches."""
-    access = weights_access(platform, replace(served, is_first=True), buckets["models"])
+    access = weights_access(replace(served, is_first=True), buckets["models"])
     if "weights" in access:
         # The grant for the weights keeps its name when a draft model joins: Pulumi removes a
         # renamed grant after it creates the new one, and the role that both stand for with it.
@@ -76,7 +76,7 @@ def identity_args(
         project_number=str(platform.project_number),
         service_account_name=account(served),
     )
-    if secrets := granted_secrets(platform, replace(served, is_first=True)):
+    if secrets := granted_secrets(replace(served, is_first=True)):
         made["secrets"] = secrets
     return made
 
@@ -95,7 +95,7 @@ def engine_args(
     bucket: pulumi.Input[str],
 ) -> BatchEngineArgs:
     """Return the arguments of a model's own engine."""
-    server = server_args(platform, served)
+    server = server_args(served)
     rung = next(iter(served.rungs.values()))
     flags = {**_throughput(rung), **server.get("engine_args", {}), **own.engine_args}
     server["engine_args"] = flags

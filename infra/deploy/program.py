@@ -54,7 +54,7 @@ def deploy(platform: Platform) -> None:
     archives = build_archives(plan.storage.archives, plan.project, ready)
     built = {
         name: build_region(
-            platform,
+            plan,
             region,
             networks[name],
             None if image is None else image.disk_image,

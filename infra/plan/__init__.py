@@ -1,5 +1,6 @@
 """The stack, resolved once into immutable records."""
 
+from infra.plan.canary import CanaryVersion, canary_model
 from infra.plan.capacity import (
     CapacityByRegion,
     RegionCapacity,
@@ -7,7 +8,7 @@ from infra.plan.capacity import (
     prefill_capacity,
 )
 from infra.plan.resolve import Plan, RegionPlan, resolve
-from infra.plan.served import CanaryVersion, ServedModel, canary_model
+from infra.plan.served import ServedModel
 from infra.plan.system_nodes import SystemNodes
 
 __all__ = [

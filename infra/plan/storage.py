@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from gke_inference.catalogue.files.filestore import TIERS
+from infra.plan.canary import canary_model
 from infra.plan.names import Names, bucket_in, object_name
-from infra.plan.served import canary_model
 from infra.stack import (
     AdapterPlace,
     Archive,

@@ -25,7 +25,7 @@ from infra.bootstrap.roles import (
     TABLE_ROLES,
 )
 from infra.bootstrap.settings import Ci, Project, StackSettings
-from infra.plan.project import SERVICES as PLATFORM_SERVICES
+from infra.plan.services import SERVICES as PLATFORM_SERVICES
 from tests.contract.recorder import Recorder
 
 PROD = StackSettings("prod", "acme", "us-central1", Ci.parse("github:acme/inference"))

@@ -9,7 +9,7 @@ import pytest
 from infra.deploy.team_program import deploy_team
 from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
-from infra.plan.project import DELIVERY_SERVICES
+from infra.plan.services import DELIVERY_SERVICES
 from infra.reading.load import parse, settings_in
 from infra.reading.platform_reference import planned, shared
 from infra.stack import DeliveryTool, Platform
