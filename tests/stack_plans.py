@@ -21,7 +21,7 @@ def plans_of_stacks() -> Iterator[tuple[str, ModelPlan]]:
         platform = read(stack, file.parent)
         for region in resolve(platform).regions.values():
             for served in region.served:
-                args: Any = assemble_models.server_args(platform, served)
+                args: Any = assemble_models.server_args(served)
                 rungs = [rung_of(rung, "rung") for rung in args["rungs"]]
                 where = f"{file.parent.name}/{stack} {region.name} {served.name}"
                 yield where, model_plan(args, rungs)

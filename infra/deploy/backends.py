@@ -17,7 +17,7 @@ from infra.plan import RegionPlan, ServedModel
 from infra.plan.backends import RELAY, fallback_of, has_backends, secrets_of
 from infra.plan.clients import gated
 from infra.plan.front import has_internal_gateways
-from infra.plan.names import Names
+from infra.plan.names import resolve_names
 from infra.stack import Backend, BackendKind, BackendTarget, Exposure, Platform
 
 
@@ -31,7 +31,7 @@ def grant_relay_access(platform: Platform, after: list[pulumi.Resource]) -> None
     if not has_backends(platform):
         return
     member = principal(
-        platform.project, str(platform.project_number), Names(platform).namespace(), RELAY
+        platform.project, str(platform.project_number), resolve_names(platform).namespace(), RELAY
     )
     BackendAccess(
         "backends",
@@ -70,7 +70,7 @@ def relay_backends(
 
 def access_args(platform: Platform, principal: pulumi.Input[str]) -> BackendAccessArgs:
     """Return the arguments of the relays' permissions, which all regions share."""
-    names = Names(platform)
+    names = resolve_names(platform)
     places = [place for backend in platform.backends.values() for place in backend.places]
     args = BackendAccessArgs(
         labels={"env": platform.environment},
@@ -95,7 +95,7 @@ def access_args(platform: Platform, principal: pulumi.Input[str]) -> BackendAcce
 def relay_identity_args(platform: Platform) -> WorkloadIdentityArgs:
     """Return the arguments of the relay's identity. `BackendAccess` grants its permissions."""
     return WorkloadIdentityArgs(
-        namespace=Names(platform).namespace(),
+        namespace=resolve_names(platform).namespace(),
         project=platform.project,
         project_number=str(platform.project_number),
         service_account_name=RELAY,
@@ -104,7 +104,7 @@ def relay_identity_args(platform: Platform) -> WorkloadIdentityArgs:
 
 def backends_args(platform: Platform, region: RegionPlan) -> ModelBackendsArgs:
     """Return the arguments of the backends of a region."""
-    gateway, names = platform.gateway, Names(platform)
+    gateway, names = platform.gateway, resolve_names(platform)
     is_internal = has_internal_gateways(gateway)
     args = ModelBackendsArgs(
         backends={name: _backend(platform, backend) for name, backend in platform.backends.items()},
@@ -168,7 +168,7 @@ def _backend(platform: Platform, backend: Backend) -> BackendSettings:
 
 
 def _target(platform: Platform, place: BackendTarget) -> TargetSettings:
-    names = Names(platform)
+    names = resolve_names(platform)
     found = {name: getattr(place, name) for name in TargetFields.model_fields}
     if place.kind is BackendKind.VERTEX:
         found["project"] = place.project or platform.project

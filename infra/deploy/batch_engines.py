@@ -13,7 +13,6 @@ from gke_inference.serving.offline.batch_engine import BatchEngineArgs
 from infra.deploy.serving_arguments import granted_secrets, server_args, weights_access
 from infra.plan import RegionPlan, ServedModel
 from infra.plan.batches import SERVICE, BatchPlan
-from infra.plan.image_names import replacements
 from infra.plan.names import object_name
 from infra.plan.queue_places import team_namespace
 from infra.stack import BatchEngine, Form, Platform
@@ -59,7 +58,7 @@ def identity_args(
     batches: pulumi.Input[str],
 ) -> WorkloadIdentityArgs:
     """Return the arguments of the identity of a model's jobs: weights, caches and batches."""
-    access = weights_access(platform, replace(served, is_first=True), buckets["models"])
+    access = weights_access(replace(served, is_first=True), buckets["models"])
     if "weights" in access:
         # The grant for the weights keeps its name when a draft model joins: Pulumi removes a
         # renamed grant after it creates the new one, and the role that both stand for with it.
@@ -77,7 +76,7 @@ def identity_args(
         project_number=str(platform.project_number),
         service_account_name=account(served),
     )
-    if secrets := granted_secrets(platform, replace(served, is_first=True)):
+    if secrets := granted_secrets(replace(served, is_first=True)):
         made["secrets"] = secrets
     return made
 
@@ -96,7 +95,7 @@ def engine_args(
     bucket: pulumi.Input[str],
 ) -> BatchEngineArgs:
     """Return the arguments of a model's own engine."""
-    server = server_args(platform, served)
+    server = server_args(served)
     rung = next(iter(served.rungs.values()))
     flags = {**_throughput(rung), **server.get("engine_args", {}), **own.engine_args}
     server["engine_args"] = flags
@@ -105,7 +104,7 @@ def engine_args(
     return BatchEngineArgs(
         bucket=bucket,
         deadline_seconds=batches.settings.deadline_seconds,
-        images=replacements(platform, region.name),
+        images=region.images.replacements,
         metrics_namespace=region.metrics_namespace,
         models={
             each.name: list(each.endpoints) for each in batches.models if each.engine == served.name

@@ -20,7 +20,7 @@ from infra.plan import RegionPlan
 from infra.plan.batches import SERVICE, BatchModel, BatchPlan, batches_in
 from infra.plan.clients import gated
 from infra.plan.front import endpoint, has_internal_gateways
-from infra.plan.names import Names, object_name
+from infra.plan.names import object_name, resolve_names
 from infra.stack import Exposure, Platform
 
 
@@ -95,7 +95,7 @@ def identity_args(platform: Platform, bucket: pulumi.Input[str]) -> WorkloadIden
     """Return the arguments of the batch identity, with access only to the bucket."""
     return WorkloadIdentityArgs(
         bucket_roles={"batches": BucketAccessArgs(access="write", bucket=bucket)},
-        namespace=Names(platform).namespace(),
+        namespace=resolve_names(platform).namespace(),
         project=platform.project,
         project_number=str(platform.project_number),
         service_account_name=SERVICE,
@@ -131,7 +131,7 @@ def service_args(
         deadline_seconds=settings.deadline_seconds,
         endpoint=address.apply(lambda found: endpoint(gateway, found)),
         exposure=Exposure.INTERNAL if is_internal else Exposure.EXTERNAL,
-        gateway_name=Names(platform).gateway(),
+        gateway_name=resolve_names(platform).gateway(),
         log_percent=gateway.log_percent,
         max_gib_per_team=settings.max_gib_per_team,
         max_workers=settings.workers.max,

@@ -12,16 +12,14 @@ from gke_inference.capacity.node_image_cache import NodeImageCacheArgs
 from gke_inference.capacity.pool_settings import AcceleratorPoolArgs, AdditionalNetworkArgs
 from infra.plan import RegionCapacity, RegionPlan
 from infra.plan.capacity import rungs
-from infra.plan.names import Names, pool_name
-from infra.plan.queue_places import queued_capacity
-from infra.stack import Platform
+from infra.plan.names import pool_name
+from infra.plan.storage import ImageCachePlan
 
 
 @dataclass(frozen=True)
 class Site:
     """One region of a platform, with the outputs of its cluster."""
 
-    platform: Platform
     region: RegionPlan
     cluster_name: pulumi.Input[str]
     node_service_account: pulumi.Input[str]
@@ -58,13 +56,12 @@ def build_capacity(
     return classes
 
 
-def placement_args(platform: Platform, region: RegionPlan) -> dict[str, CompactPlacementArgs]:
+def placement_args(region: RegionPlan) -> dict[str, CompactPlacementArgs]:
     """Return the arguments of a region's placement policies, by capacity."""
-    names = Names(platform)
     return {
         capacity.name: CompactPlacementArgs(
-            policy_name=names.placement(capacity.name),
-            project=platform.project,
+            policy_name=region.names.placement(capacity.name),
+            project=region.project.id,
             region=region.name,
         )
         for capacity in region.used_capacity
@@ -76,7 +73,7 @@ def class_args(site: Site, capacity: RegionCapacity) -> dict[str, ComputeClassAr
     """Return the arguments of a capacity's compute classes, by class name."""
     settings = capacity.settings
     made: dict[str, ComputeClassArgs] = {}
-    if capacity.name in queued_capacity(site.platform):
+    if capacity.is_queued:
         return made  # its nodes are created for a ProvisioningRequest, never for a pod
     for kind, name in capacity.classes.items():
         args = ComputeClassArgs(
@@ -106,7 +103,7 @@ def pool_args(site: Site, capacity: RegionCapacity) -> dict[str, AcceleratorPool
         args = AcceleratorPoolArgs(
             cluster=site.cluster_name,
             compute_class=classes.get(capacity.rungs[at].kind, classes.get("any", capacity.name)),
-            labels={"env": site.platform.environment},
+            labels=site.region.project.labels,
             location=site.region.location,
             max_nodes=settings.node_pools.max_nodes,
             max_surge=settings.node_pools.max_surge,
@@ -114,14 +111,14 @@ def pool_args(site: Site, capacity: RegionCapacity) -> dict[str, AcceleratorPool
             min_nodes=settings.node_pools.min_nodes,
             node_service_account=site.node_service_account,
             pool_name=pool_name(capacity.name, at),
-            project=site.platform.project,
+            project=site.region.project.id,
             rung=rung,
         )
         if at in capacity.interface_rungs:
             args["additional_networks"] = site.additional_networks
-        if capacity.name in site.platform.claimed_capacity():
+        if capacity.is_claimed:
             args["device_claims"] = True
-        if capacity.name in queued_capacity(site.platform):
+        if capacity.is_queued:
             del args["compute_class"]
             args["queued"] = True
         if settings.image_cache and site.image_cache is not None:
@@ -134,12 +131,11 @@ def pool_args(site: Site, capacity: RegionCapacity) -> dict[str, AcceleratorPool
     return made
 
 
-def image_cache_args(platform: Platform) -> NodeImageCacheArgs | None:
+def image_cache_args(cache: ImageCachePlan | None) -> NodeImageCacheArgs | None:
     """Return the arguments of the disk image for new nodes, if the stack has one."""
-    cache = platform.storage.image_cache
     if cache is None:
         return None
-    args = NodeImageCacheArgs(image_name=cache.name, project=cache.project or platform.project)
+    args = NodeImageCacheArgs(image_name=cache.name, project=cache.project)
     if cache.archive is not None:
         args["raw_disk"] = cache.archive
     return args

@@ -11,7 +11,7 @@ from infra.deploy import clients_arguments as assemble
 from infra.deploy.network import RegionNetwork
 from infra.plan import RegionPlan
 from infra.plan.clients import GATE, cached_in, gated
-from infra.plan.names import Names
+from infra.plan.names import resolve_names
 from infra.stack import Platform
 
 
@@ -28,7 +28,7 @@ def build_client_keys(platform: Platform, after: list[pulumi.Resource]) -> None:
     reader = principal(
         platform.project,
         str(platform.project_number),
-        Names(platform).gateway_namespace(),
+        resolve_names(platform).gateway_namespace(),
         GATE,
     )
     ClientKeys(

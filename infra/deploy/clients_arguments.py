@@ -28,7 +28,7 @@ from infra.plan.clients import (
     store_nodes,
 )
 from infra.plan.front import forwarded_hops
-from infra.plan.names import Names
+from infra.plan.names import resolve_names
 from infra.stack import (
     AnswerCache,
     Clients,
@@ -47,7 +47,7 @@ def keys_args(
         labels={"env": platform.environment},
         project=platform.project,
         readers=readers,
-        secret_id=Names(platform).client_keys(),
+        secret_id=resolve_names(platform).client_keys(),
     )
     if clients.key_locations:
         args["locations"] = list(clients.key_locations)
@@ -66,13 +66,13 @@ def apigee_args(
         return None
     args = ApigeeGateArgs(
         environment=apigee.environment,
-        gate_name=Names(platform).apigee(region),
-        gateway_name=Names(platform).gateway(),
+        gate_name=resolve_names(platform).apigee(region),
+        gateway_name=resolve_names(platform).gateway(),
         location=region,
-        namespace=Names(platform).gateway_namespace(),
+        namespace=resolve_names(platform).gateway_namespace(),
         network=network,
         products={
-            Names(platform).apigee_product(name, region): product
+            resolve_names(platform).apigee_product(name, region): product
             for name, product in apigee.products.items()
         },
         subnetwork=pulumi.Output.from_input(subnetwork).apply(
@@ -92,7 +92,7 @@ def apigee_args(
 def gate_identity_args(platform: Platform) -> WorkloadIdentityArgs:
     """Return the arguments of the gate's identity. The global secret grants it read access."""
     return WorkloadIdentityArgs(
-        namespace=Names(platform).gateway_namespace(),
+        namespace=resolve_names(platform).gateway_namespace(),
         project=platform.project,
         project_number=str(platform.project_number),
         service_account_name=GATE,
@@ -111,7 +111,7 @@ def store_args(
         return None
     return CounterStoreArgs(
         existing_policy=not clients.store.make_connection_policy,
-        instance_id=Names(platform).counters(),
+        instance_id=resolve_names(platform).counters(),
         node_type=store_nodes(platform, clients),
         protection=platform.protection,  # budgets would start again from zero
         replica_count=clients.store.replicas,
@@ -135,7 +135,7 @@ def answers_args(
     has_policy = clients is None or not clients.store.make_connection_policy
     return CounterStoreArgs(
         existing_policy=has_counters(platform) or has_policy,
-        instance_id=Names(platform).answers(),
+        instance_id=resolve_names(platform).answers(),
         node_type=cache.store.node_type,
         replica_count=cache.store.replicas,
         **_placed(platform, region, network, subnetwork),
@@ -177,7 +177,7 @@ def gate_args(
     answers: AnswerStore | None = None,
 ) -> ClientGateArgs:
     """Return the arguments of the gate of a region."""
-    names = Names(platform)
+    names = resolve_names(platform)
     args = ClientGateArgs(
         anonymous=clients.anonymous is not None,
         cache_salt_paths=_salted(platform, clients, region),

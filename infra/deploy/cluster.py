@@ -11,9 +11,7 @@ from gke_inference.operators.cluster_kinds import ClusterKinds, ClusterKindsArgs
 from infra.deploy.network import RegionNetwork
 from infra.plan import RegionPlan
 from infra.plan.gke_version import asked
-from infra.plan.names import Names
-from infra.plan.storage import filestore_of, lustre_of
-from infra.stack import ClusterMode, Platform
+from infra.stack import ClusterMode
 
 Cluster = InferenceCluster | ExistingCluster
 """A cluster, created or existing; both have the same outputs."""
@@ -33,19 +31,17 @@ _GATEWAY_KINDS: Final = (
 
 
 def build_cluster(
-    platform: Platform,
     region: RegionPlan,
     network: RegionNetwork,
     opts: pulumi.ResourceOptions,
 ) -> Cluster:
     """Build the cluster of a region, or reference the existing one."""
-    existing = existing_cluster_args(platform, region)
+    existing = existing_cluster_args(region)
     if existing is not None:
         return ExistingCluster(region.name, existing, opts)
     if network.pods_range is None or network.services_range is None:
         raise ValueError(f"{region.name} must have ranges for pods and services")
     args = cluster_args(
-        platform,
         region,
         network=network.network,
         subnetwork=network.subnetwork,
@@ -71,7 +67,6 @@ def after_kinds(region: RegionPlan, inside: pulumi.ResourceOptions) -> pulumi.Re
 
 
 def cluster_args(
-    platform: Platform,
     region: RegionPlan,
     *,
     network: pulumi.Input[str],
@@ -80,61 +75,59 @@ def cluster_args(
     services_range: pulumi.Input[str],
 ) -> InferenceClusterArgs:
     """Return the arguments of a region's cluster."""
-    settings = region.settings
+    settings, cluster = region.settings, region.cluster
     args = InferenceClusterArgs(
-        cluster_name=region.cluster_name,
-        deletion_protection=platform.protection,
-        labels={"env": platform.environment},
-        location=region.location,
+        cluster_name=cluster.name,
+        deletion_protection=region.project.is_protected,
+        labels=region.project.labels,
+        location=cluster.location,
         mode=settings.mode,
         network=network,
-        node_account_id=Names(platform).node_account(region.name),
+        node_account_id=cluster.node_account,
         min_version=asked(region),
         node_zones=list(settings.zones),
         pods_range=pods_range,
-        project=platform.project,
+        project=region.project.id,
         release_channel=settings.release_channel,
         services_range=services_range,
         subnetwork=subnetwork,
     )
     if settings.authorized_networks:
         args["authorized_networks"] = dict(settings.authorized_networks)
-    _turn_on(args, platform, region)
+    _turn_on(args, region)
     if settings.auto_provisioning_limits is not None:
         args["auto_provisioning_limits"] = dict(settings.auto_provisioning_limits)
     if settings.kms_key is not None:
         args["kms_key"] = settings.kms_key
     if settings.data_key is not None:
         args["boot_disk_key"] = settings.data_key
-    if platform.holds_upgrades(region.name):
+    if cluster.holds_upgrades:
         args["hold_upgrades"] = True
-    args["maintenance"] = platform.maintenance_of(region.name)
+    args["maintenance"] = cluster.maintenance
     if settings.system_pool is not None:
         args["system_pool"] = settings.system_pool
     return args
 
 
-def _turn_on(args: InferenceClusterArgs, platform: Platform, region: RegionPlan) -> None:
+def _turn_on(args: InferenceClusterArgs, region: RegionPlan) -> None:
     """Turn on the parts of a cluster that something in the region needs."""
-    if platform.monitoring.traces is not None:
+    if region.cluster.has_traces:
         args["traces"] = True
-    if filestore_of(platform, region.name) is not None:
+    if region.storage.filestore is not None:
         args["shared_folders"] = True
-    if lustre_of(platform, region.name) is not None:
+    if region.storage.lustre is not None:
         args["lustre"] = True
     if region.has_ray_clusters:
         args["ray_operator"] = True
     if region.interface_network is not None:
         args["multi_networking"] = True
-    if platform.images is not None and platform.images.is_attested:
+    if region.cluster.is_attested:
         args["image_admission"] = True
 
 
-def existing_cluster_args(platform: Platform, region: RegionPlan) -> ExistingClusterArgs | None:
+def existing_cluster_args(region: RegionPlan) -> ExistingClusterArgs | None:
     """Return the arguments of a region's existing cluster."""
     cluster = region.settings.existing.cluster
     if cluster is None:
         return None
-    return ExistingClusterArgs(
-        cluster=cluster, node_account_id=Names(platform).node_account(region.name)
-    )
+    return ExistingClusterArgs(cluster=cluster, node_account_id=region.cluster.node_account)

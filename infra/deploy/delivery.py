@@ -8,7 +8,7 @@ from gke_inference.delivery.config_sync import ConfigSync, ConfigSyncArgs, Synce
 from gke_inference.delivery.model_delivery import ModelDelivery, ModelDeliveryArgs
 from gke_inference.delivery.settings import DEFAULT_BRANCH
 from infra.plan import RegionPlan
-from infra.plan.names import Names
+from infra.plan.names import resolve_names
 from infra.stack import DeliveryKind, DeliverySourceKind, Platform
 
 
@@ -55,7 +55,7 @@ def config_sync_args(
     """
     if not platform.has_config_sync():
         return None
-    names = Names(platform)
+    names = resolve_names(platform)
     return ConfigSyncArgs(
         clusters={
             region: SyncedClusterArgs(

@@ -5,12 +5,12 @@ from typing import Any
 
 from gke_inference.catalogue.prices import rung_price
 from gke_inference.catalogue.rungs import Rung
-from infra.plan import ServedModel
-from infra.stack import Model, Platform
+from infra.plan import Plan, ServedModel
 
 
-def described(platform: Platform, name: str, model: Model) -> dict[str, Any]:
+def described(plan: Plan, name: str) -> dict[str, Any]:
     """Return the facts about a model that are known without calling it."""
+    model = plan.platform.models[name]
     canary = model.canary
     return {
         "adapters": list(model.adapter_names(name)),
@@ -21,9 +21,9 @@ def described(platform: Platform, name: str, model: Model) -> dict[str, Any]:
         ),
         "capacity": model.capacity,
         "context": model.context,
-        "form": platform.form_of(model).value,
+        "form": plan.platform.form_of(model).value,
         **({"further_models": list(model.further_models)} if model.further_models else {}),
-        "regions": list(platform.regions_of(model)),
+        "regions": [served.region for served in plan.models[name]],
         "replicas": {"min": model.replicas.min, "max": model.replicas.max},
         "task": model.task.value,
     }

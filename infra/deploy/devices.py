@@ -11,20 +11,16 @@ from gke_inference.operators.accelerator_interfaces import (
 from gke_inference.operators.device_drivers import DeviceDrivers, DeviceDriversArgs
 from infra.deploy.network import RegionNetwork
 from infra.plan import RegionPlan
-from infra.stack import Platform
 
 
-def drive_devices(
-    platform: Platform, region: RegionPlan, inside: pulumi.ResourceOptions
-) -> list[pulumi.Resource]:
+def drive_devices(region: RegionPlan, inside: pulumi.ResourceOptions) -> list[pulumi.Resource]:
     """Build the DRA drivers of a region; nothing if no model claims devices.
 
     Args:
-        platform: The stack.
         region: The region, resolved.
         inside: The cluster's Kubernetes provider, and what must be there before.
     """
-    args = driver_args(platform, region)
+    args = driver_args(region)
     if args is None:
         return []
     return [DeviceDrivers(f"{region.name}-device-drivers", args, inside)]
@@ -46,13 +42,12 @@ def connect_interfaces(
     return [AcceleratorInterfaces(f"{region.name}-interfaces", args, inside)]
 
 
-def driver_args(platform: Platform, region: RegionPlan) -> DeviceDriversArgs | None:
+def driver_args(region: RegionPlan) -> DeviceDriversArgs | None:
     """Return the arguments of a region's DRA drivers, where a model there claims devices."""
-    claimed = platform.claimed_capacity()
     kinds = {
         rung.kind
         for capacity in region.used_capacity
-        if capacity.name in claimed
+        if capacity.is_claimed
         for rung in capacity.rungs.values()
     }
     return DeviceDriversArgs(kinds=sorted(kinds)) if kinds else None

@@ -56,9 +56,7 @@ def exports(
         },
         "endpoint": first,
         "endpoints": endpoints,
-        "models": {
-            name: described(platform, name, model) for name, model in platform.models.items()
-        },
+        "models": {name: described(plan, name) for name in platform.models},
         **_fronted(plan, built, first, front),
         "placements": {name: placements(plan.models[name]) for name in platform.models},
     }

@@ -22,7 +22,7 @@ from infra.plan.front import (
     target_utilization_percent,
     with_gateway,
 )
-from infra.plan.names import Names
+from infra.plan.names import resolve_names
 from infra.stack import Platform
 
 
@@ -85,7 +85,7 @@ def fleet_args(platform: Platform, clusters: Mapping[str, pulumi.Input[str]]) ->
             region: {
                 "cluster_id": clusters[region],
                 "location": region,
-                "membership": Names(platform).cluster(region),
+                "membership": resolve_names(platform).cluster(region),
             }
             for region in with_gateway(platform)
         },
@@ -105,10 +105,10 @@ def fleet_gateway_args(platform: Platform, models: list[RoutedModelArgs]) -> Fle
     """
     gateway = platform.gateway
     args = FleetGatewayArgs(
-        gateway_name=Names(platform).gateway(),
+        gateway_name=resolve_names(platform).gateway(),
         log_percent=gateway.log_percent,
         models=models,
-        namespace=Names(platform).namespace(),
+        namespace=resolve_names(platform).namespace(),
         project=platform.project,
         regions=list(with_gateway(platform)),
         target_utilization_percent=target_utilization_percent(gateway),

@@ -10,66 +10,57 @@ from gke_inference.storage.settings import MountProfile
 from gke_inference.storage.shared_folder import SharedFolder, SharedFolderArgs
 from infra.deploy.network import RegionNetwork
 from infra.plan import RegionPlan
-from infra.plan.names import Names
-from infra.plan.storage import BUCKET_CLAIM, CLAIM, filestore_of, location_of, lustre_of, zone_of
-from infra.stack import Platform
+from infra.plan.storage import BUCKET_CLAIM, CLAIM
 
 
 def build_folders(
-    platform: Platform,
     region: RegionPlan,
     network: RegionNetwork,
     opts: pulumi.ResourceOptions,
 ) -> list[pulumi.Resource]:
     """Build the shared folder of the region, on Filestore or Lustre, if it has one."""
     made: list[pulumi.Resource] = []
-    filestore = shared_folder_args(platform, region, network.network)
+    filestore = shared_folder_args(region, network.network)
     if filestore is not None:
         made.append(SharedFolder(f"{region.name}-shared-folder", filestore, opts))
-    lustre = lustre_folder_args(platform, region, network.network)
+    lustre = lustre_folder_args(region, network.network)
     if lustre is not None:
         made.append(LustreFolder(f"{region.name}-lustre-folder", lustre, opts))
     return made
 
 
-def shared_folder_args(
-    platform: Platform, region: RegionPlan, network: pulumi.Input[str]
-) -> SharedFolderArgs | None:
+def shared_folder_args(region: RegionPlan, network: pulumi.Input[str]) -> SharedFolderArgs | None:
     """Return the arguments of a region's Filestore share, if it has one."""
-    filestore = filestore_of(platform, region.name)
+    filestore = region.storage.filestore
     if filestore is None:
         return None
     return SharedFolderArgs(
-        **_folder(platform, region, network),
+        **_folder(region, network),
         capacity_gib=filestore.capacity_gib,
-        deletion_protection=platform.protection,
-        instance_name=Names(platform).filestore(region.name),
-        location=location_of(platform, region.name, filestore),
+        deletion_protection=region.project.is_protected,
+        instance_name=region.names.filestore(region.name),
+        location=region.storage.folder_location,
         tier=filestore.tier,
     )
 
 
-def lustre_folder_args(
-    platform: Platform, region: RegionPlan, network: pulumi.Input[str]
-) -> LustreFolderArgs | None:
+def lustre_folder_args(region: RegionPlan, network: pulumi.Input[str]) -> LustreFolderArgs | None:
     """Return the arguments of a region's Lustre instance, if it has one."""
-    lustre = lustre_of(platform, region.name)
+    lustre = region.storage.lustre
     if lustre is None:
         return None
     return LustreFolderArgs(
-        **_folder(platform, region, network),
+        **_folder(region, network),
         capacity_gib=lustre.capacity_gib,
-        instance_name=Names(platform).lustre(region.name),
-        location=zone_of(platform, region.name),
+        instance_name=region.names.lustre(region.name),
+        location=region.storage.folder_location,
         mb_per_second_per_tib=lustre.mb_per_second_per_tib,
     )
 
 
-def weights_volume_args(
-    platform: Platform, region: RegionPlan, bucket: pulumi.Input[str]
-) -> FuseVolumeArgs | None:
+def weights_volume_args(region: RegionPlan, bucket: pulumi.Input[str]) -> FuseVolumeArgs | None:
     """Return the arguments of the volume of a region's model bucket, if GKE tunes its mounts."""
-    profile = platform.storage.fuse_profile
+    profile = region.storage.fuse_profile
     if profile is None:
         return None
     return FuseVolumeArgs(
@@ -77,7 +68,7 @@ def weights_volume_args(
         claim_name=BUCKET_CLAIM,
         namespace=region.namespace,
         profile=MountProfile(profile.value),
-        project_number=str(platform.project_number),
+        project_number=region.project.number,
     )
 
 
@@ -93,18 +84,18 @@ class _FolderArgs(TypedDict):
     more_namespaces: NotRequired[list[str]]
 
 
-def _folder(platform: Platform, region: RegionPlan, network: pulumi.Input[str]) -> _FolderArgs:
+def _folder(region: RegionPlan, network: pulumi.Input[str]) -> _FolderArgs:
     """Return what folders of both kinds have, with claims for teams and the region's key."""
     args = _FolderArgs(
         claim_name=CLAIM,
-        labels={"env": platform.environment},
+        labels=region.project.labels,
         namespace=region.namespace,
         network=network,
-        project=platform.project,
+        project=region.project.id,
     )
     if teams := _namespaces(region):
         args["more_namespaces"] = teams
-    key = platform.regions[region.name].data_key
+    key = region.settings.data_key
     if key is not None:
         args["kms_key"] = key
     return args

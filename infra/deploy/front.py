@@ -23,7 +23,7 @@ from infra.plan.front import (
     port_of,
     record_zone,
 )
-from infra.plan.names import Names
+from infra.plan.names import resolve_names
 from infra.stack import Front, Platform
 
 
@@ -118,7 +118,7 @@ def published_args(
     own = {platform.project: _OWN_CONNECTIONS} if gateway.front is Front.GLOBAL else {}
     others = {} if gateway.publish is None else gateway.publish.consumers
     return PublishedGatewayArgs(
-        attachment_name=Names(platform).gateway(),
+        attachment_name=resolve_names(platform).gateway(),
         consumers={**own, **others},
         gateway_id=gateway_id,
         nat_subnetwork=nat_subnetwork,
@@ -130,7 +130,9 @@ def published_args(
 def front_network_args(platform: Platform, regions: Collection[str]) -> FrontNetworkArgs:
     """Return the arguments of the VPC from which the front connects to published gateways."""
     return FrontNetworkArgs(
-        network_name=Names(platform).front(), project=platform.project, regions=sorted(regions)
+        network_name=resolve_names(platform).front(),
+        project=platform.project,
+        regions=sorted(regions),
     )
 
 
@@ -153,7 +155,7 @@ def global_front_args(
     args = GlobalFrontArgs(
         answering=list(answering(platform)),
         certificate=gateway.certificate,
-        front_name=Names(platform).front(),
+        front_name=resolve_names(platform).front(),
         gateway_port=port,
         labels={"env": platform.environment},
         log_percent=gateway.log_percent,
@@ -201,7 +203,7 @@ def dns_front_args(
     args = DnsFrontArgs(
         addresses={name: addresses[name] for name in regions if name in addresses},
         exposure=gateway.exposure,
-        front_name=Names(platform).front(),
+        front_name=resolve_names(platform).front(),
         hostnames=hostnames(platform),
         network=network,
         port=port_of(gateway),

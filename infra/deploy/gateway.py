@@ -15,7 +15,7 @@ from infra.plan import RegionPlan, ServedModel
 from infra.plan.backends import fallback_of, has_backends
 from infra.plan.batches import batches_in
 from infra.plan.front import forwarded_hops, has_global_access, has_internal_gateways, is_published
-from infra.plan.names import Names
+from infra.plan.names import resolve_names
 from infra.stack import (
     Exposure,
     Platform,
@@ -31,13 +31,13 @@ def gateway_args(
     """Return the arguments of a region's gateway, with the models of the region."""
     gateway, is_internal = platform.gateway, has_internal_gateways(platform.gateway)
     args = InferenceGatewayArgs(
-        address_name=Names(platform).address(),
+        address_name=resolve_names(platform).address(),
         forwarded_hops=forwarded_hops(gateway),
         exposure=Exposure.INTERNAL if is_internal else Exposure.EXTERNAL,
-        gateway_name=Names(platform).gateway(),
+        gateway_name=resolve_names(platform).gateway(),
         log_percent=gateway.log_percent,
         models=routed_models(region, servers),
-        namespace=Names(platform).namespace(),
+        namespace=resolve_names(platform).namespace(),
         picker_replicas=picker_replicas(platform),
         project=platform.project,
         region=region.name,

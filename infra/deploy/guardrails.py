@@ -22,7 +22,7 @@ from infra.plan.guardrails import (
     timeout_ms,
     used_guardrails,
 )
-from infra.plan.names import Names
+from infra.plan.names import resolve_names
 from infra.stack import ArmorFilters, Failure, Guardrail, GuardrailKind, Platform
 
 
@@ -99,7 +99,7 @@ def armor_calls(platform: Platform, region: RegionPlan) -> list[ArmorCallArgs]:
         of = {name: one for name, one in used.items() if one.failure is failure}
         templates = {
             model: f"projects/{platform.project}/locations/{region.name}/templates/"
-            f"{Names(platform).guardrail(guardrail)}"
+            f"{resolve_names(platform).guardrail(guardrail)}"
             for model, names in _by_model(platform, region).items()
             for guardrail in names
             if guardrail in of
@@ -122,7 +122,7 @@ def armor_gate_args(platform: Platform, region: RegionPlan) -> ModelArmorGateArg
     calls = armor_calls(platform, region)
     if not calls:
         return None
-    names = Names(platform)
+    names = resolve_names(platform)
     return ModelArmorGateArgs(
         calls=calls,
         gate_name=GATE,
@@ -137,7 +137,7 @@ def nemo_args(platform: Platform) -> dict[str, NemoGuardrailsArgs]:
     for name, guardrail in used_guardrails(platform, GuardrailKind.NEMO).items():
         found[name] = NemoGuardrailsArgs(
             guard_name=_guard(name),
-            namespace=Names(platform).gateway_namespace(),
+            namespace=resolve_names(platform).gateway_namespace(),
             replicas=guard_replicas(platform, guardrail),
         )
         if files := rails_of(guardrail):
@@ -147,7 +147,7 @@ def nemo_args(platform: Platform) -> dict[str, NemoGuardrailsArgs]:
 
 def guards(platform: Platform) -> dict[str, ClientGuardArgs]:
     """Return the guards that the gate calls, by name."""
-    namespace = Names(platform).gateway_namespace()
+    namespace = resolve_names(platform).gateway_namespace()
     return {
         name: ClientGuardArgs(
             failure=guardrail.failure,
@@ -190,7 +190,7 @@ def _template(platform: Platform, region: str, name: str, guardrail: Guardrail) 
         labels={"env": platform.environment},
         location=region,
         project=platform.project,
-        template_id=Names(platform).guardrail(name),
+        template_id=resolve_names(platform).guardrail(name),
     )
     if guardrail.enforcement is not None:
         args["enforcement"] = guardrail.enforcement

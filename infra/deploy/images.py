@@ -1,5 +1,7 @@
 """Wires images: a repository in each region, builds, attestations, and image replacement."""
 
+from collections.abc import Mapping, Sequence
+
 import pulumi
 
 from gke_inference.catalogue.versions import builds, third_party_registries
@@ -7,82 +9,81 @@ from gke_inference.images.admission import ImageAdmission, ImageAdmissionArgs
 from gke_inference.images.attestor import ImageAttestor, ImageAttestorArgs
 from gke_inference.images.build import ImageBuild, ImageBuildArgs
 from gke_inference.images.builder import ImageBuilder, ImageBuilderArgs
-from gke_inference.images.pull_through import (
-    PullThrough,
-    PullThroughArgs,
-)
+from gke_inference.images.pull_through import PullThrough as Caches
+from gke_inference.images.pull_through import PullThroughArgs
 from gke_inference.images.repository import EngineRepository, EngineRepositoryArgs
 from gke_inference.images.sources import ImageSources, ImageSourcesArgs
-from infra.plan import Plan
-from infra.plan.image_names import built, engines, repository_url
-from infra.plan.names import Names
-from infra.stack import Attestation, Images, Platform
-from infra.stack.images import ImageBuilds, Source
+from infra.plan import Plan, RegionPlan
+from infra.plan.image_names import ImagesPlan
+from infra.plan.project import ProjectPlan
+from infra.stack import Attestation, Images
+from infra.stack.images import ImageBuilds, PullThrough, Source
 
 
 def build_images(plan: Plan, opts: pulumi.ResourceOptions) -> list[pulumi.Resource]:
     """Build the image supply chain, and return the dependencies of clusters that run images."""
-    platform = plan.platform
-    images = platform.images
+    images = plan.images.settings
     if images is None:
         return []
+    regions = list(plan.regions.values())
     builder = None
     if images.build is not None:
-        args = ImageBuilderArgs(
-            account_id=Names(platform).image_builder(), project=platform.project
-        )
+        args = ImageBuilderArgs(account_id=plan.images.builder, project=plan.project.id)
         builder = ImageBuilder("images-builder", args, opts)
     members = [] if builder is None else [builder.member]
     made: list[pulumi.Resource] = [
-        EngineRepository(f"{region}-images", args, opts)
-        for region in platform.regions
-        if (args := _repository(platform, images, region, members)) is not None
+        EngineRepository(f"{region.name}-images", args, opts)
+        for region in regions
+        if (args := _repository(images, region, members)) is not None
     ]
     attestor = None
     if images.is_attested:
-        attestor = ImageAttestor("images", _attestor(platform, members), opts)
-        admission = _admission(plan, images, attestor)
+        args = _attestor(plan.images.attestor, plan.project, regions[0].name, members)
+        attestor = ImageAttestor("images", args, opts)
+        admission = _admission(regions, images, attestor)
         made.append(ImageAdmission("images-admission", admission, opts))
     if images.build is not None and builder is not None:
         if images.build.source is None:
-            ImageSources("images-sources", _sources(platform, builder), opts)
+            ImageSources("images-sources", _sources(plan.images, regions[0], builder), opts)
         else:
-            triggers = _build(plan, images.build, images.build.source, builder, attestor)
+            triggers = _build(plan.images, images.build, images.build.source, builder, attestor)
             behind = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=made))
             ImageBuild("images-build", triggers, behind)
     return made
 
 
-def build_pull_through(platform: Platform, opts: pulumi.ResourceOptions) -> list[pulumi.Resource]:
+def build_pull_through(
+    settings: PullThrough,
+    project: ProjectPlan,
+    regions: Mapping[str, RegionPlan],
+    opts: pulumi.ResourceOptions,
+) -> Caches:
     """Build the caches of third-party images, on which clusters that run these depend."""
-    settings = None if platform.images is None else platform.images.pull_through
-    if settings is None:
-        return []
-    keys = {name: region.data_key for name, region in platform.regions.items()}
+    keys = {name: region.settings.data_key for name, region in regions.items()}
     args = PullThroughArgs(
         credentials=settings.credentials,
         keep_days=settings.keep_days,
         kms_keys={name: key for name, key in keys.items() if key is not None},
-        labels={"env": platform.environment},
-        locations=list(platform.regions),
-        project=platform.project,
-        project_number=str(platform.project_number),
+        labels=project.labels,
+        locations=list(regions),
+        project=project.id,
+        project_number=project.number,
         registries=list(third_party_registries()),
         repository_prefix=settings.name,
     )
-    return [PullThrough("pull-through", args, opts)]
+    return Caches("pull-through", args, opts)
 
 
 def let_nodes_pull(
-    platform: Platform, region: str, node_account: pulumi.Input[str], opts: pulumi.ResourceOptions
+    region: RegionPlan, node_account: pulumi.Input[str], opts: pulumi.ResourceOptions
 ) -> list[pulumi.Resource]:
     """Allow nodes to pull from an existing repository in another project."""
-    existing = platform.regions[region].existing.repository
-    if existing is None or existing.split("/")[1] == platform.project:
+    existing = region.settings.existing.repository
+    if existing is None or existing.split("/")[1] == region.project.id:
         return []
     args = _existing(existing)
     args["readers"] = [pulumi.Output.concat("serviceAccount:", node_account)]
-    return [EngineRepository(f"{region}-images-nodes", args, opts)]
+    return [EngineRepository(f"{region.name}-images-nodes", args, opts)]
 
 
 def _existing(repository: str) -> EngineRepositoryArgs:
@@ -93,84 +94,88 @@ def _existing(repository: str) -> EngineRepositoryArgs:
 
 
 def _repository(
-    platform: Platform, images: Images, region: str, writers: list[pulumi.Output[str]]
+    images: Images, region: RegionPlan, writers: list[pulumi.Output[str]]
 ) -> EngineRepositoryArgs | None:
-    existing = platform.regions[region].existing.repository
+    existing = region.settings.existing.repository
     if existing is not None:
         args = _existing(existing)
         args["writers"] = [*writers]
         return args if writers else None
     if images.repository is None:
-        raise ValueError(f"images.repository must be set for {region}")
+        raise ValueError(f"images.repository must be set for {region.name}")
     args = EngineRepositoryArgs(
-        labels={"env": platform.environment},
-        location=region,
-        project=platform.project,
+        labels=region.project.labels,
+        location=region.name,
+        project=region.project.id,
         repository_id=images.repository,
     )
     if writers:
         args["writers"] = [*writers]
-    key = platform.regions[region].data_key
+    key = region.settings.data_key
     if key is not None:
         args["kms_key"] = key
     return args
 
 
-def _attestor(platform: Platform, signers: list[pulumi.Output[str]]) -> ImageAttestorArgs:
+def _attestor(
+    name: str, project: ProjectPlan, location: str, signers: list[pulumi.Output[str]]
+) -> ImageAttestorArgs:
     args = ImageAttestorArgs(
-        attestor_name=Names(platform).attestor(),
-        labels={"env": platform.environment},
-        location=next(iter(platform.regions)),
-        project=platform.project,
-        protect_key=platform.protection,
+        attestor_name=name,
+        labels=project.labels,
+        location=location,
+        project=project.id,
+        protect_key=project.is_protected,
     )
     if signers:
         args["signers"] = [*signers]
     return args
 
 
-def _admission(plan: Plan, images: Images, attestor: ImageAttestor) -> ImageAdmissionArgs:
+def _admission(
+    regions: Sequence[RegionPlan], images: Images, attestor: ImageAttestor
+) -> ImageAdmissionArgs:
     return ImageAdmissionArgs(
         attestors=[attestor.attestor],
         audit_only=images.attestation is Attestation.AUDIT,
-        clusters=[f"{each.location}.{each.cluster_name}" for each in plan.regions.values()],
-        project=plan.platform.project,
+        clusters=[f"{each.location}.{each.cluster_name}" for each in regions],
+        project=regions[0].project.id,
     )
 
 
-def _sources(platform: Platform, builder: ImageBuilder) -> ImageSourcesArgs:
-    name, region = next(iter(platform.regions.items()))
+def _sources(images: ImagesPlan, region: RegionPlan, builder: ImageBuilder) -> ImageSourcesArgs:
+    """Return the arguments of the bucket with the sources, which is in the first region."""
     args = ImageSourcesArgs(
-        bucket_name=Names(platform).image_sources(),
-        labels={"env": platform.environment},
-        location=name,
-        project=platform.project,
+        bucket_name=images.sources,
+        labels=region.project.labels,
+        location=region.name,
+        project=region.project.id,
         reader=builder.member,
     )
-    if region.data_key is not None:
-        args["kms_key"] = region.data_key
+    if region.settings.data_key is not None:
+        args["kms_key"] = region.settings.data_key
     return args
 
 
 def _build(
-    plan: Plan,
+    images: ImagesPlan,
     settings: ImageBuilds,
     source: Source,
     builder: ImageBuilder,
     attestor: ImageAttestor | None,
 ) -> ImageBuildArgs:
-    platform = plan.platform
+    built, urls = images.built, [each.repository for each in images.regions.values()]
     args = ImageBuildArgs(
         branch=source.branch,
         builder=builder.email,
-        images=[name for name in built(plan) if _is_pinned(name)],
+        images=[name for name in built if _is_pinned(name)],
         location=source.repository.split("/")[3],
-        project=platform.project,
+        project=images.project,
         refuse_severity=settings.refuse_severity,
-        repositories=[repository_url(platform, region) for region in platform.regions],
+        repositories=[url for url in urls if url is not None],
         source_repository=source.repository,
     )
-    for name in sorted(engines(plan) | {*built(plan)}):
+    for name in sorted(images.engines | {*built}):
         if not _is_pinned(name):
             pulumi.log.warn(
                 f"images.build: {name} is not built, because its base image has no digest:"

@@ -8,10 +8,8 @@ import pulumi
 from gke_inference.cluster.accelerator_networks import AcceleratorNetworks, AcceleratorNetworksArgs
 from gke_inference.cluster.network import Network, NetworkArgs, ProxyScope
 from gke_inference.cluster.private_services import PrivateServices, PrivateServicesArgs
-from infra.plan.front import has_fleet_gateway
-from infra.plan.names import Names
-from infra.plan.storage import services_range
-from infra.stack import Platform
+from infra.plan.network import InterfaceNetworks, NetworkPlan
+from infra.stack import Region
 
 
 @dataclass(frozen=True)
@@ -34,21 +32,22 @@ class RegionNetwork:
     """Dependencies of the cluster."""
 
 
-def build_network(platform: Platform, opts: pulumi.ResourceOptions) -> Mapping[str, RegionNetwork]:
+def build_network(
+    plan: NetworkPlan, regions: Mapping[str, Region], project: str, opts: pulumi.ResourceOptions
+) -> Mapping[str, RegionNetwork]:
     """Build or reference the network. Return it by region."""
-    args = network_args(platform)
-    if args is None:
-        return _existing(platform)
-    network = Network("network", args, opts)
-    services = private_services_args(platform, network.network_id)
+    if plan.existing is not None:
+        return {name: _existing(plan.existing, name, each) for name, each in regions.items()}
+    network = Network("network", network_args(plan, project), opts)
     after: tuple[pulumi.Resource, ...] = (network,)
-    if services is not None:
+    if plan.services_range is not None:
+        services = private_services_args(plan, plan.services_range, network.network_id, project)
         behind = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[network]))
         after = (network, PrivateServices("private-services", services, behind))
     interfaces = None
-    of_interfaces = accelerator_networks_args(platform)
-    if of_interfaces is not None:
-        beside = AcceleratorNetworks("accelerator-networks", of_interfaces, opts)
+    if plan.interfaces is not None:
+        args = accelerator_networks_args(plan.interfaces, project)
+        beside = AcceleratorNetworks("accelerator-networks", args, opts)
         interfaces = (beside.networks, beside.subnetworks)
         after = (*after, beside)
     return {
@@ -58,75 +57,53 @@ def build_network(platform: Platform, opts: pulumi.ResourceOptions) -> Mapping[s
             network=network.network_id,
             pods_range=network.pods_range_name,
             published=None
-            if platform.regions[name].published is None
+            if region.published is None
             else network.published_subnetworks.apply(lambda links, region=name: links[region]),
             services_range=network.services_range_name,
             subnetwork=network.subnetworks.apply(lambda names, region=name: names[region]),
         )
-        for name in platform.regions
+        for name, region in regions.items()
     }
 
 
-def _existing(platform: Platform) -> dict[str, RegionNetwork]:
-    found: dict[str, RegionNetwork] = {}
-    for name, region in platform.regions.items():
-        network, subnet = platform.existing.network, region.existing.subnet
-        if network is None or subnet is None:
-            raise ValueError(f"regions.{name}.existing.subnet must be set")
-        where = subnet.name.rpartition("/")[0]
-        published = None if subnet.published is None else f"{where}/{subnet.published}"
-        found[name] = RegionNetwork(network, subnet.name, subnet.pods, subnet.services, published)
-    return found
+def _existing(network: str, name: str, region: Region) -> RegionNetwork:
+    subnet = region.existing.subnet
+    if subnet is None:
+        raise ValueError(f"regions.{name}.existing.subnet must be set")
+    where = subnet.name.rpartition("/")[0]
+    published = None if subnet.published is None else f"{where}/{subnet.published}"
+    return RegionNetwork(network, subnet.name, subnet.pods, subnet.services, published)
 
 
-def network_args(platform: Platform) -> NetworkArgs | None:
-    """Return the arguments of the network, if the stack creates it."""
-    if platform.existing.network is not None:
-        return None
-    args = NetworkArgs(
-        network_name=Names(platform).network(),
-        project=platform.project,
-        regions={
-            name: region.ranges
-            for name, region in platform.regions.items()
-            if region.ranges is not None
-        },
-    )
-    if platform.mtu is not None:
-        args["mtu"] = platform.mtu
-    if has_fleet_gateway(platform.gateway):
+def network_args(plan: NetworkPlan, project: str) -> NetworkArgs:
+    """Return the arguments of the network that the stack creates."""
+    args = NetworkArgs(network_name=plan.name, project=project, regions=dict(plan.ranges))
+    if plan.mtu is not None:
+        args["mtu"] = plan.mtu
+    if plan.has_global_proxies:
         args["proxies"] = ProxyScope.GLOBAL
     return args
 
 
 def private_services_args(
-    platform: Platform, network: pulumi.Input[str]
-) -> PrivateServicesArgs | None:
-    """Return the arguments of private services access, if Lustre needs it in a new network."""
-    found = services_range(platform)
-    if found is None:
-        return None
+    plan: NetworkPlan, services_range: str, network: pulumi.Input[str], project: str
+) -> PrivateServicesArgs:
+    """Return the arguments of private services access, which Lustre needs in a new network."""
     return PrivateServicesArgs(
         network=network,
-        network_name=Names(platform).network(),
-        project=platform.project,
-        services_cidr=found,
+        network_name=plan.name,
+        project=project,
+        services_cidr=services_range,
     )
 
 
-def accelerator_networks_args(platform: Platform) -> AcceleratorNetworksArgs | None:
-    """Return the arguments of the networks of interfaces, where a region has them."""
-    ranges = {
-        name: region.ranges.accelerators
-        for name, region in platform.regions.items()
-        if region.ranges is not None and region.ranges.accelerators is not None
-    }
-    technology = platform.interface_network()
-    if not ranges or technology is None:
-        return None
+def accelerator_networks_args(
+    interfaces: InterfaceNetworks, project: str
+) -> AcceleratorNetworksArgs:
+    """Return the arguments of the networks of interfaces."""
     return AcceleratorNetworksArgs(
-        network_name=Names(platform).accelerator_networks(),
-        project=platform.project,
-        regions=ranges,
-        technology=technology,
+        network_name=interfaces.name,
+        project=project,
+        regions=dict(interfaces.ranges),
+        technology=interfaces.technology,
     )

@@ -22,10 +22,11 @@ from infra.plan.backends import has_backends
 from infra.plan.clients import gated
 from infra.plan.front import catalogue_path, has_body_router, port_of
 from infra.plan.guardrails import has_guards
-from infra.plan.names import Names
+from infra.plan.project import ProjectPlan
 from infra.plan.streams import streams
 from infra.reading.load import PROJECT
-from infra.stack import Covers, Front, Layer, Platform, Receiver, Task
+from infra.stack import Budget as BudgetSettings
+from infra.stack import Covers, Front, Layer, Receiver, Task
 from infra.stack.monitoring import secret_key
 
 
@@ -56,9 +57,11 @@ def set_budget(
         opts: Options of the budget.
         channels: Channels of the receivers of `monitoring.notify`, in their order.
     """
-    budget = budget_args(plan.platform, channels)
+    budget = plan.platform.budget
     if budget is not None:
-        Budget("budget", budget, opts)
+        receivers = list(plan.platform.monitoring.notify)
+        args = budget_args(budget, plan.project, plan.names.title(), receivers, channels)
+        Budget("budget", args, opts)
 
 
 def observed_models(plan: Plan) -> list[ObservedModelArgs]:
@@ -113,25 +116,26 @@ def _dashboards(plan: Plan) -> DashboardsArgs:
     args = DashboardsArgs(
         exposure=platform.gateway.exposure.value,
         models=observed_models(plan),
-        namespace=Names(platform).namespace(),
+        namespace=plan.names.namespace(),
         project=platform.project,
         queue_clusters=_queue_clusters(plan),
-        title=Names(platform).title(),
+        title=plan.names.title(),
     )
-    _mark(platform, args)
+    _mark(plan, args)
     return args
 
 
-def _mark(platform: Platform, args: DashboardsArgs | AlertsArgs) -> None:
+def _mark(plan: Plan, args: DashboardsArgs | AlertsArgs) -> None:
     """Add what dashboards and alerts both have for the parts of a stack."""
+    platform = plan.platform
     if platform.gateway.front is Front.GLOBAL:
         args["front"] = True
-    if _has_gate(platform):
+    if gated(platform) is not None and platform.layer is Layer.ALL:
         args["clients"] = True
         if has_guards(platform):
             args["guards"] = True
     if platform.layer is Layer.ALL and has_body_router(platform):
-        args["body_router"] = Names(platform).body_router()
+        args["body_router"] = plan.names.body_router()
     if has_backends(platform):
         args["backends"] = True
     if platform.batches is not None:
@@ -141,11 +145,6 @@ def _mark(platform: Platform, args: DashboardsArgs | AlertsArgs) -> None:
 def _queue_clusters(plan: Plan) -> list[str]:
     """Return the clusters with job queues."""
     return [region.cluster_name for region in plan.regions.values() if region.queues]
-
-
-def _has_gate(platform: Platform) -> bool:
-    """Return whether the stack's own gateway has a gate."""
-    return gated(platform) is not None and platform.layer is Layer.ALL
 
 
 def alerts_args(plan: Plan, secrets: Mapping[str, pulumi.Input[str]]) -> AlertsArgs | None:
@@ -161,20 +160,20 @@ def alerts_args(plan: Plan, secrets: Mapping[str, pulumi.Input[str]]) -> AlertsA
     args = AlertsArgs(
         exposure=platform.gateway.exposure.value,
         models=observed_models(plan),
-        namespace=Names(platform).namespace(),
+        namespace=plan.names.namespace(),
         project=platform.project,
         queue_clusters=_queue_clusters(plan),
         receivers=[
             _receiver(name, receiver, secrets) for name, receiver in settings.notify.items()
         ],
-        title=Names(platform).title(),
+        title=plan.names.title(),
     )
-    _mark(platform, args)
+    _mark(plan, args)
     has_fallback = any(model.fallback is not None for model in platform.models.values())
     if has_backends(platform) and has_fallback:
         args["fallbacks"] = True
     if platform.personal_images is not None:
-        args["personal_images"] = Names(platform).personal()
+        args["personal_images"] = plan.names.personal()
         args["personal_train_seconds"] = platform.personal_images.train_seconds
     if found := [each.physical for each in streams(platform) if not each.is_kafka]:
         args["subscriptions"] = found
@@ -191,32 +190,37 @@ def alerts_args(plan: Plan, secrets: Mapping[str, pulumi.Input[str]]) -> AlertsA
     return args
 
 
-def budget_args(platform: Platform, channels: pulumi.Output[list[str]] | None) -> BudgetArgs | None:
-    """Return the arguments of the budget, if the stack has one.
+def budget_args(
+    budget: BudgetSettings,
+    project: ProjectPlan,
+    title: str,
+    receivers: Sequence[str],
+    channels: pulumi.Output[list[str]] | None,
+) -> BudgetArgs:
+    """Return the arguments of a budget.
 
     Args:
-        platform: The stack.
-        channels: Channels of the receivers of `monitoring.notify`, in their order.
+        budget: Its settings.
+        project: Project of the stack.
+        title: Name of the stack.
+        receivers: Names of the receivers of `monitoring.notify`.
+        channels: Channels of these receivers, in the same order.
     """
-    budget = platform.budget
-    if budget is None:
-        return None
     args = BudgetArgs(
         alert_percents=list(budget.alert_percent),
         billing_account=budget.billing_account,
         billing_admins=budget.billing_admins,
         forecast_percents=list(budget.forecast_percent),
         monthly_usd=budget.monthly_usd,
-        project_number=str(platform.project_number),
-        title=Names(platform).title(),
+        project_number=project.number,
+        title=title,
     )
     if budget.covers is Covers.STACK:
-        args["label"] = {"env": platform.environment}
+        args["label"] = project.labels
     if budget.topic is not None:
         args["topic"] = budget.topic
     if budget.notify and channels is not None:
-        order = list(platform.monitoring.notify)
-        args["channels"] = [_at(channels, order.index(name)) for name in budget.notify]
+        args["channels"] = [_at(channels, receivers.index(name)) for name in budget.notify]
     return args
 
 
@@ -240,5 +244,5 @@ def _receiver(
 def scope(plan: Plan) -> Scope:
     """Return the scope of a platform's dashboards and alerts."""
     settings = alerts_args(plan, {}) or _dashboards(plan)
-    namespace = Names(plan.platform).namespace()
+    namespace = plan.names.namespace()
     return scope_of(observed_models(plan), namespace, settings)

@@ -13,14 +13,14 @@ import pulumi_kubernetes as kubernetes
 from gke_inference.catalogue.labels import TEAM_LABEL
 from gke_inference.catalogue.versions import replaced
 from infra.plan import RegionPlan
-from infra.plan.image_names import replacements
+from infra.plan.image_names import RegionImages
 from infra.plan.names import Names
+from infra.plan.project import ProjectPlan
 from infra.plan.stateful import STATEFUL, may_be_lost, name_in_cloud
-from infra.stack import Layer, Platform
+from infra.stack import Layer
 
 
 def inside(
-    platform: Platform,
     region: RegionPlan,
     kubeconfig: pulumi.Input[str],
     after: list[pulumi.Resource] | None = None,
@@ -28,34 +28,31 @@ def inside(
     """Return the options of objects in a cluster: provider, field manager and images.
 
     Args:
-        platform: The stack.
         region: Region of the cluster.
         kubeconfig: Kubeconfig of the cluster.
         after: Dependencies, deleted later: the cluster, if the stack creates it.
     """
     # A new kubeconfig replaces nothing. Where the stack has no cluster, it is found by this name.
-    found_by = region.cluster_name if platform.layer is Layer.SERVING else region.name
+    found_by = region.cluster_name if region.names.layer is Layer.SERVING else region.name
     # Objects are deleted before the node pools that run them, and a cluster last.
     provider = kubernetes.Provider(
         region.name,
-        cluster_identifier=f"{platform.project}/{found_by}",
+        cluster_identifier=f"{region.project.id}/{found_by}",
         kubeconfig=kubeconfig,
         # A run that was killed is finished by the next one. In an existing cluster an object of the
         # same name may be somebody else's: to take it over would be to delete it in the end.
         upsert_existing_objects=region.settings.existing.cluster is None,
         opts=pulumi.ResourceOptions(depends_on=after),
     )
-    images = taken_from_repository(platform, region.name)
+    images = taken_from_repository(region.images)
     return pulumi.ResourceOptions(
-        providers=[provider], transformations=[owned(platform), *(images or [])]
+        providers=[provider], transformations=[owned(region.names), *(images or [])]
     )
 
 
-def taken_from_repository(
-    platform: Platform, region: str
-) -> list[pulumi.ResourceTransformation] | None:
+def taken_from_repository(images: RegionImages) -> list[pulumi.ResourceTransformation] | None:
     """Return the transform that makes pods pull images from the region's repository."""
-    references = replacements(platform, region)
+    references = images.replacements
     if not references:
         return None
 
@@ -70,14 +67,14 @@ FIELD_MANAGER: Final = "pulumi.com/patchFieldManager"
 _TEMPLATES: Final = ("template", "leaderTemplate", "workerTemplate")
 
 
-def owned(platform: Platform) -> pulumi.ResourceTransformation:
+def owned(names: Names) -> pulumi.ResourceTransformation:
     """Return the transform that gives all objects of a cluster the same field manager in every run.
 
     By default, each object has a random field manager that only the state records. Objects left by
     an interrupted run would then have two managers, and the first change of a shared field would
     fail with a conflict. Objects of a team, and their pods, are also labeled with the team.
     """
-    manager, team = Names(platform).field_manager(), platform.team
+    manager, team = names.field_manager(), names.team
 
     def own(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult:
         metadata: Any = args.props.get("metadata")
@@ -124,18 +121,18 @@ def _templates(spec: dict[str, Any], team: str) -> dict[str, Any]:
     return made
 
 
-def protect_stateful(platform: Platform) -> None:
+def protect_stateful(project: ProjectPlan) -> None:
     """Protect all stateful resources registered from now on, if the stack is protected.
 
     Resources listed in `allow_replace` are not protected, so one `up` both lifts the protection and
     replaces them.
     """
-    if not platform.protection:
+    if not project.is_protected:
         return
 
     def protect(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult:
         if args.type_ in STATEFUL and not may_be_lost(
-            platform.allow_replace, args.name, name_in_cloud(args.props)
+            project.allow_replace, args.name, name_in_cloud(args.props)
         ):
             protected = pulumi.ResourceOptions(protect=True)
             opts = pulumi.ResourceOptions.merge(args.opts, protected)

@@ -16,8 +16,7 @@ from gke_inference.personal.personal_front import PersonalFront, PersonalFrontAr
 from gke_inference.personal.personal_worker import PersonalWorker, PersonalWorkerArgs
 from infra.plan import RegionPlan
 from infra.plan.front import endpoint
-from infra.plan.image_names import replacements
-from infra.plan.names import Names
+from infra.plan.names import resolve_names
 from infra.plan.queue_places import queue_region, team_namespace
 from infra.plan.storage import path_of
 from infra.stack import PersonalImages, Platform
@@ -119,7 +118,7 @@ def front_args(
     region: RegionPlan,
 ) -> PersonalFrontArgs:
     """Return the arguments of the service."""
-    names = Names(platform)
+    names = resolve_names(platform)
     args = PersonalFrontArgs(
         account_id=names.personal_account(),
         bucket_name=names.personal_bucket(region.name),
@@ -156,7 +155,7 @@ def front_args(
 
 def _image(platform: Platform, region: RegionPlan, name: str) -> str:
     """Return the reference of an image of ours, in the region's repository if it is there."""
-    return replaced(image(name).reference, replacements(platform, region.name))
+    return replaced(image(name).reference, region.images.replacements)
 
 
 def worker_args(

@@ -31,8 +31,9 @@ def deploy_images(platform: Platform, outputs: Mapping[str, Any]) -> None:
         platform: The stack.
         outputs: Outputs of the stack before, which it keeps.
     """
-    ready = pulumi.ResourceOptions(depends_on=enable_services(platform))
-    build_images(resolve(platform), ready)
+    plan = resolve(platform)
+    ready = pulumi.ResourceOptions(depends_on=enable_services(plan.project))
+    build_images(plan, ready)
     for name, value in outputs.items():
         pulumi.export(name, value)
 
@@ -40,17 +41,20 @@ def deploy_images(platform: Platform, outputs: Mapping[str, Any]) -> None:
 def deploy(platform: Platform) -> None:
     """Register all resources and outputs of a platform. For a team, see `team_program`."""
     plan = resolve(platform)
-    protect_stateful(platform)
-    services = enable_services(platform)
+    protect_stateful(plan.project)
+    services = enable_services(plan.project)
     ready = pulumi.ResourceOptions(depends_on=services)
-    networks = build_network(platform, ready)
-    image_args = assemble.image_cache_args(platform)
+    networks = build_network(plan.network, platform.regions, plan.project.id, ready)
+    image_args = assemble.image_cache_args(plan.storage.image_cache)
     image = None if image_args is None else NodeImageCache("image-cache", image_args, ready)
-    guards = [*build_images(plan, ready), *build_pull_through(platform, ready)]
-    archives = build_archives(platform, ready)
+    guards = build_images(plan, ready)
+    through = None if platform.images is None else platform.images.pull_through
+    if through is not None:
+        guards.append(build_pull_through(through, plan.project, plan.regions, ready))
+    archives = build_archives(plan.storage.archives, plan.project, ready)
     built = {
         name: build_region(
-            platform,
+            plan,
             region,
             networks[name],
             None if image is None else image.disk_image,
@@ -60,7 +64,8 @@ def deploy(platform: Platform) -> None:
     }
     # A project has no workload pool, and therefore no principals, before its first cluster.
     clusters: list[pulumi.Resource] = [parts.cluster for parts in built.values()]
-    let_adapters_read(platform, clusters)
+    if platform.monitoring.metrics_adapter:
+        let_adapters_read(plan.project, clusters)
     build_client_keys(platform, clusters)
     prepare_armor(platform, services)
     grant_relay_access(platform, clusters)

@@ -1,6 +1,6 @@
 """Wires one region: cluster, buckets, capacity, models and the gateway in front of them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import pulumi
 
@@ -10,6 +10,7 @@ from gke_inference.front.exported_pools import ExportedPools
 from gke_inference.front.published_gateway import PublishedGateway
 from gke_inference.gateway.certificate import GatewayCertificate
 from gke_inference.gateway.inference_gateway import InferenceGateway
+from gke_inference.namespace.network_policies import AllowedIngressArgs
 from gke_inference.namespace.serving_namespace import ServingNamespace, ServingNamespaceArgs
 from gke_inference.operators.group_operator import (
     LeaderWorkerSetOperator,
@@ -42,13 +43,13 @@ from infra.deploy.serving import open_models, serve
 from infra.deploy.sharing import route_sources, share
 from infra.deploy.streams import stream_to_models
 from infra.estimate.chip_limits import chip_limits
-from infra.plan import RegionPlan
-from infra.plan.names import Names
-from infra.stack import Form, Platform
+from infra.plan import Plan, RegionPlan
+from infra.plan.project import ProjectPlan
+from infra.stack import Form, Storage
 
 
 def build_region(
-    platform: Platform,
+    plan: Plan,
     region: RegionPlan,
     network: RegionNetwork,
     image_cache: pulumi.Input[str] | None,
@@ -57,24 +58,24 @@ def build_region(
     """Build a region.
 
     Args:
-        platform: The stack.
-        region: The region, resolved.
+        plan: The stack.
+        region: The region.
         network: The network as the region takes it.
         image_cache: Disk image for the nodes of capacity that asks for it.
         after: Dependencies, deleted later.
     """
-    opts = pulumi.ResourceOptions(depends_on=after)
+    platform, opts = plan.platform, pulumi.ResourceOptions(depends_on=after)
     placements = {
         name: CompactPlacement(f"{region.name}-{name}-placement", args, opts)
-        for name, args in placement_args(platform, region).items()
+        for name, args in placement_args(region).items()
     }
-    cluster = build_cluster(platform, region, network, _before(placements, opts))
+    cluster = build_cluster(region, network, _before(placements, opts))
     buckets: dict[str, pulumi.Input[str]] = {
         role: ModelBucket(f"{region.name}-{role}", args, opts).bucket_name
-        for role, args in bucket_args(platform, region).items()
+        for role, args in bucket_args(region, plan.storage.settings, platform.teams).items()
     }
-    buckets.setdefault("models", Names(platform).bucket("models", region.name))
-    inside = options_inside(platform, region, cluster.kubeconfig, [cluster])
+    buckets.setdefault("models", region.storage.model_bucket)
+    inside = options_inside(region, cluster.kubeconfig, [cluster])
     inside = after_kinds(region, inside)
     interfaces = connect_interfaces(region, network, inside)
     site = Site(
@@ -83,26 +84,25 @@ def build_region(
         image_cache=image_cache,
         placements={name: each.policy_name for name, each in placements.items()},
         node_service_account=cluster.node_service_account,
-        platform=platform,
         region=region,
     )
-    adapter = adapter_args(platform)
-    if adapter is not None and region.has_gateway:
+    if platform.monitoring.metrics_adapter and region.has_gateway:
+        adapter = adapter_args(region.project)
         MetricsAdapter(f"{region.name}-metrics-adapter", adapter, inside)
     capacity = build_capacity(site, [cluster, *interfaces], inside)
-    capacity += let_nodes_pull(platform, region.name, cluster.node_service_account, opts)
+    capacity += let_nodes_pull(region, cluster.node_service_account, opts)
     if region.has_groups:  # models are created after it, and deleted before it
         operator = LeaderWorkerSetOperatorArgs()
         capacity.append(LeaderWorkerSetOperator(f"{region.name}-groups", operator, inside))
-    capacity += drive_devices(platform, region, inside)  # as groups
+    capacity += drive_devices(region, inside)  # as groups
     teams = build_queues(region, inside, capacity)
     serving = _build_serving(
-        platform,
+        plan,
         region,
         buckets,
         network,
         capacity,
-        _build_certificate(platform, region, opts),
+        _build_certificate(plan, region, opts),
         teams,
         inside,
     )
@@ -111,7 +111,7 @@ def build_region(
     return BuiltRegion(
         cluster=cluster,
         gateway=serving,
-        published=_publish(platform, region, network, serving, inside),
+        published=_publish(plan, region, network, serving, inside),
     )
 
 
@@ -124,9 +124,10 @@ def _before(
 
 
 def _build_certificate(
-    platform: Platform, region: RegionPlan, opts: pulumi.ResourceOptions
+    plan: Plan, region: RegionPlan, opts: pulumi.ResourceOptions
 ) -> list[pulumi.Resource]:
     """Build the certificate of the region's gateway, if the stack issues one."""
+    platform = plan.platform
     args = certificate_args(platform, region.name)
     if args is None or not region.has_gateway or region.is_exported:
         return []  # a gateway over all clusters has one certificate for all of them
@@ -134,7 +135,7 @@ def _build_certificate(
 
 
 def _publish(
-    platform: Platform,
+    plan: Plan,
     region: RegionPlan,
     network: RegionNetwork,
     gateway: InferenceGateway | None,
@@ -143,6 +144,7 @@ def _publish(
     """Publish the region's gateway, if configured."""
     if gateway is None:
         return None
+    platform = plan.platform
     args = assemble_front.published_args(
         platform, region.name, gateway.gateway_id, network.published
     )
@@ -154,7 +156,7 @@ def _publish(
 
 
 def _build_serving(
-    platform: Platform,
+    plan: Plan,
     region: RegionPlan,
     buckets: dict[str, pulumi.Input[str]],
     network: RegionNetwork,
@@ -169,14 +171,16 @@ def _build_serving(
     """
     if not region.has_gateway:
         return None
-    limited = namespace_args(platform, region, chip_limits(region))
+    platform = plan.platform
+    ingress = ingress_args(platform, region) if platform.network_policies else None
+    limited = namespace_args(region, chip_limits(region), ingress)
     namespace = ServingNamespace(f"{region.name}-namespace", limited, inside)
     after_namespace = pulumi.ResourceOptions(depends_on=[namespace])
     needed: list[pulumi.Resource] = [namespace, *capacity]
     after_teams = pulumi.ResourceOptions(depends_on=[namespace, *teams, *network.after])
     folders = pulumi.ResourceOptions.merge(inside, after_teams)
-    needed += build_folders(platform, region, network, folders)
-    volume = weights_volume_args(platform, region, buckets["models"])
+    needed += build_folders(region, network, folders)
+    volume = weights_volume_args(region, buckets["models"])
     if volume is not None:
         opts = pulumi.ResourceOptions.merge(inside, after_namespace)
         needed.append(FuseVolume(f"{region.name}-model-bucket", volume, opts))
@@ -185,21 +189,19 @@ def _build_serving(
         share(platform, region, buckets, inside)
     else:
         gate_opts = pulumi.ResourceOptions.merge(inside, after_namespace)
-        open_models(platform, region, buckets, gate_opts)
+        open_models(region, buckets, gate_opts)
     if region.has_ray_clusters:  # their sets are created after it, and deleted before it
         scaler = RayScalerArgs(namespace=region.namespace)
         opts = pulumi.ResourceOptions.merge(inside, after_namespace)
         needed.append(RayScaler(f"{region.name}-ray-scaler", scaler, opts))
-    servers = {
-        served.name: serve(platform, region, served, buckets, behind) for served in region.served
-    }
+    servers = {served.name: serve(region, served, buckets, behind) for served in region.served}
     if region.is_exported:
         exported = exported_args(platform, region, servers)
         opts = pulumi.ResourceOptions.merge(inside, after_namespace)
         pools = ExportedPools(f"{region.name}-pools", exported, opts)
         return ExportedModels(pools, exported["models"], inside)
     args = assemble_models.gateway_args(platform, region, servers, network.subnetwork)
-    if sources := route_sources(platform):
+    if sources := route_sources(platform.teams):
         args["route_sources"] = sources
     gateway = InferenceGateway(
         f"{region.name}-gateway",
@@ -218,54 +220,53 @@ def _build_serving(
     return gateway
 
 
-def bucket_args(platform: Platform, region: RegionPlan) -> dict[str, ModelBucketArgs]:
+def bucket_args(
+    region: RegionPlan, storage: Storage, teams: Iterable[str]
+) -> dict[str, ModelBucketArgs]:
     """Return the arguments of the buckets that a region creates: `models`, and `caches` if needed.
 
     An existing bucket for weights is not included.
     """
-    names = Names(platform)
-    storage = platform.storage
     models = ModelBucketArgs(
-        bucket_name=names.bucket("models", region.name),
+        bucket_name=region.storage.model_bucket,
         folders=not storage.versioning,
-        force_destroy=not platform.protection,
-        labels={"env": platform.environment},
+        force_destroy=not region.project.is_protected,
+        labels=region.project.labels,
         location=region.name,
-        project=platform.project,
+        project=region.project.id,
         soft_delete_days=storage.soft_delete_days,
         versioning=storage.versioning,
     )
-    zones = [zone for zone in storage.cache_zones if zone in region.settings.zones]
-    if zones:
-        models["cache_zones"] = zones
+    if region.storage.cache_zones:
+        models["cache_zones"] = list(region.storage.cache_zones)
         models["cache_days"] = storage.cache_days
         models["cache_on_write"] = storage.cache_on_write
     made = {"models": models} if region.settings.existing.bucket is None else {}
     if region.served:
-        made["caches"] = _caches_args(platform, region, None)
-    for team in platform.teams:
-        made[f"caches-{team}"] = _caches_args(platform, region, team)
+        made["caches"] = _caches_args(region, None)
+    for team in teams:
+        made[f"caches-{team}"] = _caches_args(region, team)
     if region.settings.data_key is not None:
         for args in made.values():
             args["kms_key"] = region.settings.data_key
     return made
 
 
-def _caches_args(platform: Platform, region: RegionPlan, team: str | None) -> ModelBucketArgs:
+def _caches_args(region: RegionPlan, team: str | None) -> ModelBucketArgs:
     """Return the arguments of the bucket for compiled programs, which teams never share."""
-    labels = {"env": platform.environment}
+    labels = region.project.labels
     return ModelBucketArgs(
-        bucket_name=Names(platform).bucket("caches", region.name, team),
+        bucket_name=region.names.bucket("caches", region.name, team),
         force_destroy=True,  # lost files are compiled again
         labels=labels if team is None else labels | {TEAM_LABEL: team},
         location=region.name,
-        project=platform.project,
+        project=region.project.id,
         soft_delete_days=0,
     )
 
 
 def namespace_args(
-    platform: Platform, region: RegionPlan, chips: Mapping[str, int]
+    region: RegionPlan, chips: Mapping[str, int], ingress: AllowedIngressArgs | None
 ) -> ServingNamespaceArgs:
     """Return the arguments of the namespace.
 
@@ -273,13 +274,13 @@ def namespace_args(
     TCPXO mount folders of the node.
 
     Args:
-        platform: The stack.
         region: Region of the cluster.
         chips: Maximum number of chips that its pods may request, by kind; empty for no limit.
+        ingress: Access to its pods, or None if all may reach them.
     """
-    forms = {platform.form_of(served.settings) for served in region.served}
-    args = ServingNamespaceArgs(namespace=Names(platform).namespace())
-    if platform.existing.namespace is None:
+    forms = {served.settings.form for served in region.served}
+    args = ServingNamespaceArgs(namespace=region.namespace)
+    if region.names.existing_namespace is None:
         has_interfaces = region.has_rdma or region.interface_network is not None
         is_privileged = Form.DUAL_CONTAINER in forms or has_interfaces
         level = "privileged" if is_privileged else "baseline"
@@ -290,17 +291,15 @@ def namespace_args(
         args["existing"] = True
     if region.settings.existing.cluster is None and region.settings.chip_limits.enabled:
         args["closes_default"] = True
-    if platform.network_policies:
-        args["ingress"] = ingress_args(platform, region)
+    if ingress is not None:
+        args["ingress"] = ingress
     return args
 
 
-def adapter_args(platform: Platform) -> MetricsAdapterArgs | None:
-    """Return the arguments of a cluster's metrics adapter, if the stack installs it."""
-    if not platform.monitoring.metrics_adapter:
-        return None
+def adapter_args(project: ProjectPlan) -> MetricsAdapterArgs:
+    """Return the arguments of a cluster's metrics adapter."""
     return MetricsAdapterArgs(
         has_access=True,  # infra.deploy.project grants it, once for all clusters
-        project=platform.project,
-        project_number=str(platform.project_number),
+        project=project.id,
+        project_number=project.number,
     )

@@ -13,11 +13,9 @@ from gke_inference.serving.weights_gate import WeightsGate, WeightsGateArgs
 from gke_inference.storage.model_disk import ModelDisk
 from infra.deploy import serving_arguments as assemble_models
 from infra.plan import RegionPlan, ServedModel
-from infra.stack import Platform
 
 
 def serve(
-    platform: Platform,
     region: RegionPlan,
     served: ServedModel,
     buckets: Mapping[str, pulumi.Input[str]],
@@ -26,7 +24,6 @@ def serve(
     """Serve a model in a region.
 
     Args:
-        platform: The stack.
         region: Region to serve it in.
         served: The model.
         buckets: Names of the region's buckets, by role.
@@ -34,15 +31,15 @@ def serve(
     """
     logical = f"{region.name}-{served.object_name}"
     identity = WorkloadIdentity(
-        f"{logical}-identity", assemble_models.identity_args(platform, served, buckets), opts
+        f"{logical}-identity", assemble_models.identity_args(served, buckets), opts
     )
     needed: list[pulumi.Resource] = [identity]
-    disk = assemble_models.disk_args(platform, served)
+    disk = assemble_models.disk_args(served)
     if disk is not None:
         needed.append(ModelDisk(f"{logical}-disk", disk, opts))
     server = ModelServer(
         logical,
-        assemble_models.server_args(platform, served),
+        assemble_models.server_args(served),
         pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=needed)),
     )
     behind = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[server]))
@@ -50,18 +47,16 @@ def serve(
     for deployment, args in scaling.items():
         Autoscaling(f"{region.name}-{deployment}-scaling", args, behind)
     wait = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=needed))
-    others = [] if served.prefill is None else [_serve_prefill(platform, served.prefill, wait)]
+    others = [] if served.prefill is None else [_serve_prefill(served.prefill, wait)]
     behind = pulumi.ResourceOptions.merge(behind, pulumi.ResourceOptions(depends_on=others))
-    monitoring = assemble_models.monitoring_args(platform, served, server, *others)
+    monitoring = assemble_models.monitoring_args(served, server, *others)
     Monitoring(f"{logical}-monitoring", monitoring, behind)
     return server
 
 
-def _serve_prefill(
-    platform: Platform, prefill: ServedModel, opts: pulumi.ResourceOptions
-) -> ModelServer:
+def _serve_prefill(prefill: ServedModel, opts: pulumi.ResourceOptions) -> ModelServer:
     """Deploy the prefill replicas of a model."""
-    args = assemble_models.server_args(platform, prefill)
+    args = assemble_models.server_args(prefill)
     server = ModelServer(f"{prefill.region}-{prefill.object_name}-prefill", args, opts)
     behind = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[server]))
     scaling = assemble_models.prefill_scaling_args(prefill, server.target_kinds)
@@ -71,7 +66,6 @@ def _serve_prefill(
 
 
 def open_models(
-    platform: Platform,
     region: RegionPlan,
     buckets: Mapping[str, pulumi.Input[str]],
     opts: pulumi.ResourceOptions,
@@ -79,14 +73,13 @@ def open_models(
     """Build the gate that starts a region's models once their weights are uploaded.
 
     Args:
-        platform: The stack.
         region: The region.
         buckets: Names of the region's buckets, by role.
         opts: Options with the cluster's Kubernetes provider and dependencies.
     """
     account = WorkloadIdentity(
         f"{region.name}-weights-gate-identity",
-        assemble_models.gate_identity_args(platform, region, buckets),
+        assemble_models.gate_identity_args(region.serving, buckets),
         opts,
     )
     WeightsGate(

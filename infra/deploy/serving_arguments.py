@@ -20,17 +20,17 @@ from gke_inference.serving.weights_gate import NAME as GATE
 from gke_inference.storage.model_disk import ModelDiskArgs
 from infra.plan import RegionPlan, ServedModel
 from infra.plan.capacity import rungs
-from infra.plan.clients import gated
 from infra.plan.engine import intent_words
-from infra.plan.names import Names, bucket_in, claim_name
-from infra.plan.storage import BUCKET_CLAIM, is_tuned
-from infra.stack import ClusterMode, Engine, Form, Layer, Platform, Task
+from infra.plan.names import bucket_in, claim_name
+from infra.plan.served import ServingSite
+from infra.plan.storage import BUCKET_CLAIM
+from infra.stack import Engine, Form, Task
 
 _USAGE_FLAG: Final = "enable-force-include-usage"
 
 
 def identity_args(
-    platform: Platform, served: ServedModel, buckets: Mapping[str, pulumi.Input[str]]
+    served: ServedModel, buckets: Mapping[str, pulumi.Input[str]]
 ) -> WorkloadIdentityArgs:
     """Return the arguments of a model's identity in a region.
 
@@ -38,39 +38,36 @@ def identity_args(
     access to a bucket that all regions share.
     """
     access: dict[str, BucketAccessArgs] = {}
-    if platform.layer is not Layer.SERVING:  # the platform grants a team's namespace its buckets
-        access = weights_access(platform, served, buckets["models"])
-    if platform.layer is Layer.ALL:
+    if served.site.grants_weights:
+        access = weights_access(served, buckets["models"])
+    if served.site.grants_caches:
         access["caches"] = {"access": "write", "bucket": buckets["caches"]}
     made = WorkloadIdentityArgs(
         bucket_roles=access,
         namespace=served.namespace,
-        project=platform.project,
-        project_number=str(platform.project_number),
+        project=served.site.project.id,
+        project_number=served.site.project.number,
         service_account_name=served.object_name,
     )
-    if secrets := granted_secrets(platform, served):
+    if secrets := granted_secrets(served):
         made["secrets"] = secrets
     return made
 
 
-def granted_secrets(platform: Platform, served: ServedModel) -> list[str]:
+def granted_secrets(served: ServedModel) -> list[str]:
     """Return the secrets that an identity of a model may read, in the model's first region."""
-    if platform.layer is Layer.SERVING or not served.is_first:
+    if not served.site.grants_weights or not served.is_first:
         return []
     return sorted(set(served.settings.settings.engine_secrets.values()))
 
 
-def weights_access(
-    platform: Platform, served: ServedModel, models: pulumi.Input[str]
-) -> dict[str, BucketAccessArgs]:
+def weights_access(served: ServedModel, models: pulumi.Input[str]) -> dict[str, BucketAccessArgs]:
     """Return read access to the buckets with the weights of a model and of its draft model.
 
     Each bucket is included once: two grants of one role are the same in Google Cloud, so the
     removal of either would remove both.
 
     Args:
-        platform: The stack.
         served: The model. Buckets outside the stack are included in its first region only.
         models: The platform's bucket of the region.
     """
@@ -85,7 +82,7 @@ def weights_access(
         if path is None:
             continue
         named = bucket_in(path)
-        bucket = Names(platform).bucket("models", served.region) if named is None else named
+        bucket = served.site.storage.model_bucket if named is None else named
         if bucket in seen:
             continue
         seen.add(bucket)
@@ -97,73 +94,52 @@ def weights_access(
 
 
 def gate_identity_args(
-    platform: Platform, region: RegionPlan, buckets: Mapping[str, pulumi.Input[str]]
+    site: ServingSite, buckets: Mapping[str, pulumi.Input[str]]
 ) -> WorkloadIdentityArgs:
-    """Return the arguments of the identity that checks for weights in a region's buckets.
-
-    Like a model's identity, it is the same in every cluster, so the first region grants access to
-    shared buckets.
-    """
-    access = {"models": BucketAccessArgs(access="read", bucket=buckets["models"])}
-    if platform.layer is Layer.SERVING:
-        access = {}  # like a model's
-    used = {name for model in platform.models.values() for name in platform.regions_of(model)}
-    is_first = region.name == min(used, default=None)
-    if is_first and platform.layer is Layer.ALL:
-        for bucket in sorted(_own_buckets(platform)):
-            access[bucket] = BucketAccessArgs(access="read", bucket=bucket)
+    """Return the arguments of the identity that checks for weights in a region's buckets."""
+    access: dict[str, BucketAccessArgs] = {}
+    if site.grants_weights:
+        access["models"] = BucketAccessArgs(access="read", bucket=buckets["models"])
+    for bucket in site.gated_buckets:
+        access[bucket] = BucketAccessArgs(access="read", bucket=bucket)
     return WorkloadIdentityArgs(
         bucket_roles=access,
-        namespace=Names(platform).namespace(),
-        project=platform.project,
-        project_number=str(platform.project_number),
+        namespace=site.names.namespace(),
+        project=site.project.id,
+        project_number=site.project.number,
         service_account_name=GATE,
     )
 
 
-def _own_buckets(platform: Platform) -> set[str]:
-    """Return the buckets for weights that do not belong to the platform.
-
-    A path can also name a region's own bucket, which the gate of that region is granted. Google
-    Cloud has one grant of a role to an identity, so the removal of a second one would remove both.
-    """
-    every = (model.weights_by_field().values() for model in platform.models.values())
-    found = {bucket_in(weights) for of_model in every for weights in of_model}
-    used = {name for model in platform.models.values() for name in platform.regions_of(model)}
-    names = Names(platform)
-    regional = {names.bucket("models", region) for region in used}
-    return {bucket for bucket in found if bucket is not None and bucket not in regional}
-
-
-def disk_args(platform: Platform, served: ServedModel) -> ModelDiskArgs | None:
+def disk_args(served: ServedModel) -> ModelDiskArgs | None:
     """Return the arguments of a model's disks in a region, if it has any."""
     disk = served.settings.disk
     if disk is None:
         return None
     args = ModelDiskArgs(
         claim_name=claim_name(served.name),
-        disk_name=Names(platform).disk(served.name, served.region),
-        labels={"env": platform.environment},
+        disk_name=served.site.names.disk(served.name, served.region),
+        labels=served.site.project.labels,
         namespace=served.namespace,
-        project=platform.project,
+        project=served.site.project.id,
         size_gib=disk.size_gib,
         snapshot=disk.snapshot,
         throughput_mib_per_s=disk.throughput_mib_per_second,
         zones=list(served.disk_zones or ()),
     )
-    key = platform.regions[served.region].data_key
+    key = served.site.settings.data_key
     if key is not None:
         args["kms_key"] = key
     return args
 
 
-def server_args(platform: Platform, served: ServedModel) -> ModelServerArgs:
+def server_args(served: ServedModel) -> ModelServerArgs:
     """Return the arguments of a model's servers, or of one role, in one region."""
-    model = served.settings
+    model, site = served.settings, served.site
     words = intent_words(
         served.name,
         model,
-        weights=lambda path: Names(platform).weights(path, served.region),
+        weights=lambda path: site.names.weights(path, served.region),
         served_name=served.served_name,
     )
     args = ModelServerArgs(
@@ -175,14 +151,14 @@ def server_args(platform: Platform, served: ServedModel) -> ModelServerArgs:
         rungs=rungs(served.capacity),
         service_account=served.object_name,
     )
-    if platform.regions[served.region].mode is ClusterMode.AUTOPILOT:
+    if site.is_autopilot:
         longest = min(model.timeout_seconds, LONGEST_ON_AUTOPILOT_SECONDS)
         args["longest_request_seconds"] = longest
         args["autopilot"] = True
-    args["cache_bucket"] = Names(platform).bucket("caches", served.region)
+    args["cache_bucket"] = site.names.bucket("caches", served.region)
     # a disk is a claim: pods without its files cannot start
     args["has_gate"] = model.disk is None
-    if gated(platform) is not None and model.engine is Engine.VLLM and model.task is Task.GENERATE:
+    if site.reports_usage and model.engine is Engine.VLLM and model.task is Task.GENERATE:
         # the last event of a stream contains its usage; the gate removes the event
         args["engine_args"] = {_USAGE_FLAG: "true", **args.get("engine_args", {})}
     if served.is_on_kuberay:
@@ -190,13 +166,13 @@ def server_args(platform: Platform, served: ServedModel) -> ModelServerArgs:
     if served.buffer:
         args["buffer_replicas"] = served.buffer
     if secrets := model.settings.engine_secrets:
-        at = f"projects/{platform.project}/secrets"
+        at = f"projects/{site.project.id}/secrets"
         args["engine_secrets"] = {name: f"{at}/{secret}" for name, secret in secrets.items()}
     if served.form is Form.PAIRED:
         args["standby_replicas"] = served.standby
-    if platform.monitoring.traces is not None:
-        args["trace_percent"] = platform.monitoring.traces.sample_percent
-    if is_tuned(platform, served):
+    if site.trace_percent is not None:
+        args["trace_percent"] = site.trace_percent
+    if served.is_tuned:
         args["weights_bucket_claim"] = BUCKET_CLAIM
     if model.disaggregated is not None:
         args["role"] = served.role
@@ -269,7 +245,7 @@ def prefill_scaling_args(
 
 
 def monitoring_args(
-    platform: Platform, served: ServedModel, server: ModelServer, *others: ModelServer
+    served: ServedModel, server: ModelServer, *others: ModelServer
 ) -> MonitoringArgs:
     """Return the arguments of a model's scraping and recorded series, for all its servers."""
     args = MonitoringArgs(
@@ -277,7 +253,7 @@ def monitoring_args(
             deployment for each in (server, *others) for deployment in each.deployments.values()
         ],
         engine=served.settings.engine.value,
-        interval_seconds=platform.monitoring.scrape_seconds,
+        interval_seconds=served.site.scrape_seconds,
         model=served.object_name,
         namespace=served.namespace,
         selector=server.labels,

@@ -1,16 +1,18 @@
 """What teams share in a region: a namespace, a quota and a bucket for each, and routes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import pulumi
 
 from gke_inference.cluster.workload_identity import BucketAccessArgs
 from gke_inference.gateway.inference_gateway import RouteSourceArgs
+from gke_inference.namespace.network_policies import AllowedIngressArgs
 from gke_inference.namespace.serving_namespace import ServingNamespace, ServingNamespaceArgs
 from gke_inference.namespace.team_share import TeamShare, TeamShareArgs
 from infra.deploy.ingress import ingress_args
 from infra.plan import RegionPlan
-from infra.stack import DeliveryKind, DeliveryTool, Platform
+from infra.plan.project import ProjectPlan
+from infra.stack import Delivery, DeliveryKind, DeliveryTool, Platform, Team
 
 
 def share(
@@ -28,53 +30,66 @@ def share(
         inside: Options of objects in its cluster.
     """
     made: list[pulumi.Resource] = []
-    for team in platform.teams:
-        args = team_namespace_args(platform, region, team)
+    ingress = None
+    if platform.network_policies:
+        ingress = ingress_args(platform, region, has_gateway=False)
+    is_first = region.name == min(platform.regions)
+    for team, settings in platform.teams.items():
+        args = team_namespace_args(team, settings, ingress)
         namespace = ServingNamespace(f"{region.name}-{team}", args, inside)
         behind = pulumi.ResourceOptions(depends_on=[namespace])
-        given = team_share_args(platform, region, team, buckets)
+        read = settings.buckets if is_first else ()
+        given = team_share_args(region.project, platform.delivery, team, settings, buckets, read)
         opts = pulumi.ResourceOptions.merge(inside, behind)
         made += [namespace, TeamShare(f"{region.name}-{team}-share", given, opts)]
     return made
 
 
-def team_namespace_args(platform: Platform, region: RegionPlan, team: str) -> ServingNamespaceArgs:
+def team_namespace_args(
+    team: str, settings: Team, ingress: AllowedIngressArgs | None
+) -> ServingNamespaceArgs:
     """Return the arguments of a team's namespace."""
-    level = "privileged" if platform.teams[team].privileged else "baseline"
+    level = "privileged" if settings.privileged else "baseline"
     args = ServingNamespaceArgs(namespace=team, pod_security=level)
-    if platform.network_policies:
-        args["ingress"] = ingress_args(platform, region, has_gateway=False)
+    if ingress is not None:
+        args["ingress"] = ingress
     return args
 
 
 def team_share_args(
-    platform: Platform, region: RegionPlan, team: str, buckets: Mapping[str, pulumi.Input[str]]
+    project: ProjectPlan,
+    delivery: Delivery,
+    team: str,
+    settings: Team,
+    buckets: Mapping[str, pulumi.Input[str]],
+    read: Iterable[str],
 ) -> TeamShareArgs:
     """Return the arguments of a team's share of a cluster.
 
     Args:
-        platform: The stack.
-        region: Region of the cluster.
+        project: Project of the stack.
+        delivery: How the objects of models are applied.
         team: Name of the team.
+        settings: Its settings.
         buckets: Names of the region's buckets, by role.
+        read: Other buckets that it may read, granted in the first region only: its principals are
+            the same in every cluster.
     """
-    settings = platform.teams[team]
     access = {
         "caches": BucketAccessArgs(access="write", bucket=buckets[caches_role(team)]),
         "models": BucketAccessArgs(access="read", bucket=buckets["models"]),
     }
-    if region.name == min(platform.regions):
-        access |= {name: BucketAccessArgs(access="read", bucket=name) for name in settings.buckets}
+    access |= {name: BucketAccessArgs(access="read", bucket=name) for name in read}
     args = TeamShareArgs(
         bucket_roles=access,
         gpu_chips=settings.chips.gpu,
         namespace=team,
-        project=platform.project,
-        project_number=str(platform.project_number),
+        project=project.id,
+        project_number=project.number,
         tpu_chips=settings.chips.tpu,
     )
-    if platform.delivery.kind is DeliveryKind.GITOPS:
-        args["delivery"] = (platform.delivery.tool or DeliveryTool.CONFIG_SYNC).value
+    if delivery.kind is DeliveryKind.GITOPS:
+        args["delivery"] = (delivery.tool or DeliveryTool.CONFIG_SYNC).value
     if settings.deployers:
         args["deployers"] = list(settings.deployers)
     return args
@@ -85,10 +100,10 @@ def caches_role(team: str) -> str:
     return f"caches-{team}"
 
 
-def route_sources(platform: Platform) -> list[RouteSourceArgs]:
+def route_sources(teams: Mapping[str, Team]) -> list[RouteSourceArgs]:
     """Return the namespaces whose routes may attach to the gateway."""
     found: list[RouteSourceArgs] = []
-    for name, team in platform.teams.items():
+    for name, team in teams.items():
         source = RouteSourceArgs(namespace=name)
         if team.hostname is not None:
             source["hostname"] = team.hostname

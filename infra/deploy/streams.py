@@ -14,7 +14,7 @@ from gke_inference.streams.stream_topics import StreamTopics, StreamTopicsArgs
 from gke_inference.streams.stream_worker import StreamWorker, StreamWorkerArgs
 from infra.plan import RegionPlan
 from infra.plan.front import endpoint
-from infra.plan.names import Names
+from infra.plan.names import resolve_names
 from infra.plan.streams import StreamPlan, streams
 from infra.stack import Platform
 
@@ -60,7 +60,7 @@ def stream_to_models(
 def identity_args(platform: Platform, stream: StreamPlan) -> WorkloadIdentityArgs:
     """Return the arguments of the workers' identity, with its bucket permissions."""
     args = WorkloadIdentityArgs(
-        namespace=Names(platform).namespace(),
+        namespace=resolve_names(platform).namespace(),
         project=platform.project,
         project_number=str(platform.project_number),
         service_account_name=stream.worker,

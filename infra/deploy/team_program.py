@@ -17,7 +17,6 @@ from infra.deploy.options import inside, protect_stateful
 from infra.deploy.serving import open_models, serve
 from infra.plan import Plan, RegionPlan, resolve
 from infra.plan.front import catalogue_path, endpoint
-from infra.plan.names import Names
 from infra.reading.platform_reference import Shared, SharedRegion
 from infra.stack import Platform
 
@@ -31,9 +30,9 @@ def deploy_team(platform: Platform, shared: Shared, *, with_delivered: bool = Fa
         with_delivered: Whether to also register objects delivered from git, for previews.
     """
     plan = resolve(platform)
-    protect_stateful(platform)
+    protect_stateful(plan.project)
     for name, region in plan.regions.items():
-        build_team_region(platform, region, shared.regions[name], with_delivered=with_delivered)
+        build_team_region(plan, region, shared.regions[name], with_delivered=with_delivered)
     observe(plan, [])
     for name, value in serving_exports(plan, shared).items():
         pulumi.export(name, value)
@@ -53,15 +52,13 @@ def serving_exports(plan: Plan, shared: Shared) -> dict[str, Any]:
         "catalogue": catalogue_path(platform),
         "endpoint": endpoints[min(endpoints)] if endpoints else "",
         "endpoints": endpoints,
-        "models": {
-            name: described(platform, name, model) for name, model in platform.models.items()
-        },
+        "models": {name: described(plan, name) for name in platform.models},
         "placements": {name: placements(plan.models[name]) for name in platform.models},
     }
 
 
 def build_team_region(
-    platform: Platform,
+    plan: Plan,
     region: RegionPlan,
     shared: SharedRegion,
     *,
@@ -70,34 +67,32 @@ def build_team_region(
     """Build a team's models in a region, and their routes to the existing gateway.
 
     Args:
-        platform: The stack, with the settings of its platform.
-        region: The region, resolved.
+        plan: The stack, with the settings of its platform.
+        region: The region.
         shared: The region in the platform's record.
         with_delivered: Whether to also build objects delivered from git.
     """
     if not region.served:
         return
-    opts = inside(platform, region, shared.kubeconfig)
+    platform, opts = plan.platform, inside(region, shared.kubeconfig)
     if deliver(platform, region, opts) and not with_delivered:
         return
     buckets: dict[str, pulumi.Input[str]] = {
-        role: Names(platform).bucket(role, region.name) for role in ("models", "caches")
+        role: region.names.bucket(role, region.name) for role in ("models", "caches")
     }
-    open_models(platform, region, buckets, opts)
+    open_models(region, buckets, opts)
     if platform.network_policies and (models := connected(region)):
         args = ConnectedModelsArgs(models=models, namespace=region.namespace)
         ConnectedModels(f"{region.name}-connected", args, opts)
-    servers = {
-        served.name: serve(platform, region, served, buckets, opts) for served in region.served
-    }
-    ModelRoutes(f"{region.name}-routes", model_routes_args(platform, region, servers), opts)
+    servers = {served.name: serve(region, served, buckets, opts) for served in region.served}
+    ModelRoutes(f"{region.name}-routes", model_routes_args(plan, region, servers), opts)
 
 
 def model_routes_args(
-    platform: Platform, region: RegionPlan, servers: Mapping[str, ModelServer]
+    plan: Plan, region: RegionPlan, servers: Mapping[str, ModelServer]
 ) -> ModelRoutesArgs:
     """Return the arguments of a team's models behind the gateway of a region."""
-    gateway, names = platform.gateway, Names(platform)
+    platform, gateway, names = plan.platform, plan.platform.gateway, region.names
     args = ModelRoutesArgs(
         catalogue_path=catalogue_path(platform),
         exposure=gateway.exposure,

@@ -8,8 +8,6 @@ from infra.estimate.cost_nodes import Nodes
 from infra.estimate.cost_parts import STORAGE, Count, Part, always, listed, part
 from infra.estimate.usage import Usage
 from infra.plan import Plan, RegionPlan
-from infra.plan.names import Names
-from infra.plan.storage import filestore_of, lustre_of
 from infra.stack import Layer, Size
 
 _BYTES_PER_GIB = 2**30
@@ -33,17 +31,16 @@ def storage_parts(
     weights = always(round(_weights_gib(plan, region), 1))
     yield listed(STORAGE, "weights in Cloud Storage", name, "gcs-standard", weights, unit=_GIB)
     has_shared = plan.platform.layer is not Layer.SERVING
-    for zone in plan.platform.storage.cache_zones if has_shared else ():
-        if zone.rpartition("-")[0] == name:
-            # what is read in the zone, which is at most all weights of the region
-            what = f"Anywhere Cache {zone}, at most"
-            yield listed(STORAGE, what, name, "anywhere-cache", weights, unit=_GIB)
+    for zone in region.storage.cache_zones if has_shared else ():
+        # what is read in the zone, which is at most all weights of the region
+        what = f"Anywhere Cache {zone}, at most"
+        yield listed(STORAGE, what, name, "anywhere-cache", weights, unit=_GIB)
     yield from _disks(plan, region)
-    filestore = filestore_of(plan.platform, name)
+    filestore = region.storage.filestore
     if filestore is not None:
         tier, size = filestore.tier.value, always(filestore.capacity_gib)
         yield listed(STORAGE, f"Filestore {tier}", name, f"filestore-{tier}", size, unit=_GIB)
-    lustre = lustre_of(plan.platform, name)
+    lustre = region.storage.lustre
     if lustre is not None:
         tier, size = f"lustre-{lustre.mb_per_second_per_tib}", always(lustre.capacity_gib)
         what = f"Managed Lustre {lustre.mb_per_second_per_tib} MB/s per TiB"
@@ -67,8 +64,8 @@ def storage_parts(
 
 def project_parts(plan: Plan) -> Iterator[Part]:
     """Yield the project-wide storage costs."""
-    cache = plan.platform.storage.image_cache
-    if cache is not None and cache.project in (None, plan.platform.project):
+    cache = plan.storage.image_cache
+    if cache is not None and cache.project == plan.project.id:
         yield part(STORAGE, f"disk image {cache.name}", "", None, always(1))
     yield from _archives(plan)
 
@@ -78,7 +75,8 @@ def _archives(plan: Plan) -> Iterator[Part]:
 
     Operations, retrieval and replication are left out, and so is data whose amount nobody stated.
     """
-    for name, archive in plan.platform.storage.archives.items():
+    for name, each in plan.storage.archives.items():
+        archive = each.settings
         place = place_of(archive.location)
         what, gib = f"archive {name}", archive.expected_gib_per_month
         if place is None or gib is None:
@@ -98,7 +96,7 @@ def _archives(plan: Plan) -> Iterator[Part]:
 def _weights_gib(plan: Plan, region: RegionPlan) -> float:
     """Return the size of all weights in a region's bucket. Shared weights count once."""
     sizes: dict[str, Size] = {}
-    names = Names(plan.platform)
+    names = plan.names
     for served in region.served:
         sizes[served.weights] = served.settings.size
         for further in served.settings.further_models.values():

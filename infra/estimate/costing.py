@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.sizing.memory import Loaded, loaded
 from infra.plan import Plan, ServedModel
-from infra.plan.storage import filestore_of, is_on, is_tuned, lustre_of
-from infra.stack import AdapterPlace, Engine, Form, Model, Platform
+from infra.plan.storage import RegionStorage, is_on
+from infra.stack import AdapterPlace, Engine, Form, Model
 from planner.choice.coldstart import NODE_STAGES, ColdStart, cold_start
 from planner.choice.cost import BUFFER, Served
 from planner.speed.kv_tiers import lustre_bytes_per_second, share_bytes_per_second
@@ -85,7 +85,7 @@ class Start:
 def starts(plan: Plan) -> list[Start]:
     """Return the cold start of every model on every rung of each of its regions."""
     return [
-        _start(plan.platform, served, rung)
+        _start(plan.storage.regions[served.region], served, rung)
         for every in plan.models.values()
         for served in every
         if served.version is None
@@ -93,13 +93,12 @@ def starts(plan: Plan) -> list[Start]:
     ]
 
 
-def _start(platform: Platform, served: ServedModel, rung: Rung) -> Start:
+def _start(storage: RegionStorage, served: ServedModel, rung: Rung) -> Start:
     model, region = served.settings, served.region
-    cached = any(zone.startswith(f"{region}-") for zone in platform.storage.cache_zones)
     rate = None
     # a profile tunes reads of mounts; engines that stream have none
-    tuned = rung.kind == "tpu" and is_tuned(platform, served)
-    source = "bucket-cached" if cached or tuned else "bucket"
+    tuned = rung.kind == "tpu" and served.is_tuned
+    source = "bucket-cached" if storage.cache_zones or tuned else "bucket"
     if model.disk is not None:
         source = "disk"
         rate = model.disk.throughput_mib_per_second * _GB_PER_MIB / model.replicas.max
@@ -121,17 +120,17 @@ def _start(platform: Platform, served: ServedModel, rung: Rung) -> Start:
     is_kept = rung.kind == "tpu" or (not rung.is_multi_host and model.engine in _KEPT_ON_GPU)
     later, first = at(is_compiled=is_kept), at(is_compiled=False)
     kept = served.buffer if rung in served.buffer_rungs.values() else 0
-    adapters = _adapters(platform, served)
+    adapters = _adapters(storage, served)
     return Start(served.name, region, rung.label, later, first, limit, kept, adapters)
 
 
-def _adapters(platform: Platform, served: ServedModel) -> AdapterSource | None:
+def _adapters(storage: RegionStorage, served: ServedModel) -> AdapterSource | None:
     """Return the shared folder of a model's live adapters, if it has one."""
-    filestore = filestore_of(platform, served.region)
+    filestore = storage.filestore
     if filestore is not None and is_on(served.settings, AdapterPlace.FILESTORE):
         rate = share_bytes_per_second(filestore.tier.value, filestore.capacity_gib)
         return AdapterSource("Filestore", rate / _MIB)
-    lustre = lustre_of(platform, served.region)
+    lustre = storage.lustre
     if lustre is not None and is_on(served.settings, AdapterPlace.LUSTRE):
         rate = lustre_bytes_per_second(lustre.mb_per_second_per_tib, lustre.capacity_gib)
         return AdapterSource("Managed Lustre", rate / _MIB)

@@ -15,7 +15,6 @@ from infra.estimate.claims import claims
 from infra.estimate.quota_nodes import QuotaRequirement, system_nodes
 from infra.plan import Plan, RegionPlan
 from infra.plan.front import has_internal_gateways, is_published, redirect_port, with_gateway
-from infra.plan.storage import services_range
 from infra.stack import Front, Gateway, Task
 
 _SUBNETWORKS = 2  # nodes and proxies
@@ -26,19 +25,18 @@ _SYSTEM_POOLS = 1
 
 def network_requirements(plan: Plan) -> Iterator[QuotaRequirement]:
     """Yield the quota needs of networks, clusters and gateways."""
-    is_made = plan.platform.existing.network is None
-    if is_made:
+    if plan.network.is_created:
         yield from _network(len(plan.regions), is_published(plan.platform.gateway))
-        if services_range(plan.platform) is not None:
+        if plan.network.services_range is not None:
             yield QuotaRequirement(metric("FIREWALLS"), None, "network", "Managed Lustre", 1)
         yield from _interface_networks(plan)
-    if not _is_of_another_project(plan):
+    if plan.network.host_project is None:  # GKE adds its rules to the quota of the host project
         yield from _firewalls(plan)
         for region in plan.regions.values():
             yield from _accelerator_networks(region)
     for region in plan.regions.values():
         yield from _groups(region)
-        if is_made:
+        if plan.network.is_created:
             yield from _nat(region)
         if region.is_exported:
             yield from _exported(region)
@@ -77,12 +75,6 @@ def _interface_networks(plan: Plan) -> Iterator[QuotaRequirement]:
     amounts = {"NETWORKS": count, "SUBNETWORKS": count * regions, "FIREWALLS": count}
     for name, amount in amounts.items():
         yield QuotaRequirement(metric(name), None, "network", "interfaces of accelerators", amount)
-
-
-def _is_of_another_project(plan: Plan) -> bool:
-    """Return whether what GKE adds to the network counts against a host project's quota."""
-    network = plan.platform.existing.network
-    return network is not None and network.split("/")[1] != plan.platform.project
 
 
 def _firewalls(plan: Plan) -> Iterator[QuotaRequirement]:

@@ -1,13 +1,14 @@
 """The stack, resolved once into immutable records."""
 
+from infra.plan.canary import CanaryVersion, canary_model
 from infra.plan.capacity import (
     CapacityByRegion,
     RegionCapacity,
     capacity_by_region,
     prefill_capacity,
 )
-from infra.plan.resolve import Plan, RegionPlan, canary_model, resolve
-from infra.plan.served import CanaryVersion, ServedModel
+from infra.plan.resolve import Plan, RegionPlan, resolve
+from infra.plan.served import ServedModel
 from infra.plan.system_nodes import SystemNodes
 
 __all__ = [

@@ -5,7 +5,7 @@ from typing import Final
 
 from gke_inference.catalogue.engines import engine
 from gke_inference.gateway.routes import EMBEDDINGS_PATH, PROMPT_PATHS, RESPONSES_PATH
-from infra.plan.names import Names, object_name
+from infra.plan.names import object_name, resolve_names
 from infra.stack import Batches, Model, Platform, Task
 
 SERVICE: Final = "batch"
@@ -57,7 +57,7 @@ def batches(platform: Platform) -> BatchPlan | None:
             for served, model in answering(platform, settings).items()
             for name in (served, *model.adapter_names(served))
         ),
-        bucket=settings.bucket or Names(platform).batches(region),
+        bucket=settings.bucket or resolve_names(platform).batches(region),
     )
 
 

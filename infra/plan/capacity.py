@@ -12,7 +12,7 @@ from gke_inference.catalogue.problems import join
 from gke_inference.catalogue.rung_settings import RungArgs, RungSettings
 from gke_inference.catalogue.rungs import Rung, check_rung
 from infra.plan.names import pool_name
-from infra.plan.queue_places import capacity_of_queues
+from infra.plan.queue_places import queue_region
 from infra.stack import Capacity, Layer, Model, Platform
 
 
@@ -27,6 +27,12 @@ class RegionCapacity:
     is_used: bool
     """Whether a model or queue uses it in the region, or may use it: if serving stacks deploy the
     models, every capacity counts as used."""
+    is_claimed: bool
+    """Whether pods claim its chips as devices."""
+    is_for_jobs: bool
+    """Whether it provides the chips of a queue in the region."""
+    is_queued: bool
+    """Whether its node pools use queued provisioning."""
     arguments: Mapping[int, RungArgs]
     """Rungs of the region as component arguments, by index in the stack."""
     rungs: Mapping[int, Rung]
@@ -88,28 +94,40 @@ CapacityByRegion = Mapping[str, Mapping[str, RegionCapacity]]
 
 def capacity_by_region(platform: Platform) -> CapacityByRegion:
     """Return every capacity in every region. Broken rungs are listed in `problems`."""
-    used = {
-        region: {
-            name
-            for model in platform.models_in(region).values()
-            for name in (model.capacity, prefill_capacity(model))
-            if name is not None
-        }
-        | capacity_of_queues(platform, region)
-        for region in platform.regions
-    }
-    if platform.layer is Layer.PLATFORM:
-        used = {
-            region: {name for name, each in platform.capacity.items() if each.rungs_in(region)}
-            for region in platform.regions
-        }
-    return {
-        name: {
-            region: _in_region(platform, name, region, is_used=name in used[region])
-            for region in platform.regions
-        }
-        for name in platform.capacity
-    }
+    claimed = platform.claimed_capacity()
+    flavors = [flavor for queue in platform.queues.values() for flavor in queue.flavors]
+    queued = {flavor.capacity for flavor in flavors if flavor.queued}
+    models = platform.models.values() if platform.layer is Layer.ALL else ()
+    connected = {name for model in models if model.disaggregated for name in _capacity_of(model)}
+    found: dict[str, dict[str, RegionCapacity]] = {name: {} for name in platform.capacity}
+    for region, settings in platform.regions.items():
+        queues = [
+            each for each in platform.queues.values() if queue_region(platform, each) == region
+        ]
+        for_jobs = {flavor.capacity for queue in queues for flavor in queue.flavors}
+        served = platform.models_in(region).values()
+        used = {name for model in served for name in _capacity_of(model)} | for_jobs
+        if platform.layer is Layer.PLATFORM:
+            used = {name for name, each in platform.capacity.items() if each.rungs_in(region)}
+        for name, capacity in platform.capacity.items():
+            found[name][region] = _in_region(
+                name,
+                capacity,
+                region,
+                settings.zones,
+                project=platform.project,
+                is_connected=name in connected,
+                is_used=name in used,
+                is_claimed=name in claimed,
+                is_for_jobs=name in for_jobs,
+                is_queued=name in queued,
+            )
+    return found
+
+
+def _capacity_of(model: Model) -> set[str]:
+    """Return the names of the capacities that a model uses."""
+    return {name for name in (model.capacity, prefill_capacity(model)) if name is not None}
 
 
 def _connected(arguments: dict[int, RungArgs]) -> dict[int, RungArgs]:
@@ -123,22 +141,6 @@ def _connected(arguments: dict[int, RungArgs]) -> dict[int, RungArgs]:
     }
 
 
-def _between_roles(platform: Platform) -> set[str]:
-    """Return the names of the capacities whose nodes send KV cache to each other.
-
-    Where a platform's models are in other stacks, it cannot know them: its rungs say the network.
-    """
-    if platform.layer is not Layer.ALL:
-        return set()
-    return {
-        name
-        for model in platform.models.values()
-        if model.disaggregated is not None
-        for name in (model.capacity, prefill_capacity(model))
-        if name is not None
-    }
-
-
 def prefill_capacity(model: Model) -> str | None:
     """Return the capacity name of a model's prefill replicas, if it has them."""
     if model.disaggregated is None:
@@ -146,17 +148,41 @@ def prefill_capacity(model: Model) -> str | None:
     return model.disaggregated.prefill.capacity or model.capacity
 
 
-def _in_region(platform: Platform, name: str, region: str, *, is_used: bool) -> RegionCapacity:
-    capacity = platform.capacity[name]
+def _in_region(
+    name: str,
+    capacity: Capacity,
+    region: str,
+    cluster: tuple[str, ...],
+    *,
+    project: str,
+    is_connected: bool,
+    is_used: bool,
+    is_claimed: bool,
+    is_for_jobs: bool,
+    is_queued: bool,
+) -> RegionCapacity:
+    """Return a capacity in a region.
+
+    Args:
+        name: Name of the capacity.
+        capacity: Its settings.
+        region: The region.
+        cluster: Zones of the region's cluster.
+        project: Project of the stack.
+        is_connected: Whether its nodes send KV cache to each other.
+        is_used: As in the result, and so are the others.
+        is_claimed: Whether pods claim its chips as devices.
+        is_for_jobs: Whether it provides the chips of a queue in the region.
+        is_queued: Whether its node pools use queued provisioning.
+    """
     own = capacity.rungs_in(region)
-    arguments = {at: _arguments(rung, region, platform.project) for at, rung in own.items()}
-    if name in _between_roles(platform):
+    arguments = {at: _arguments(rung, region, project) for at, rung in own.items()}
+    if is_connected:
         arguments = _connected(arguments)
     rungs, problems = checked_rungs(name, region, arguments)
     for at in _close(rungs, capacity):
         arguments[at] = _changed(arguments[at], placement=NodePlacement.COMPACT)
         rungs[at] = replace(rungs[at], placement="compact")
-    cluster = platform.regions[region].zones
     listed = {at: _listed_zones(rung, region, cluster) for at, rung in rungs.items()}
     for at, rung in rungs.items():
         is_near = rung.network == "rdma" or rung.placement == "compact"
@@ -168,6 +194,9 @@ def _in_region(platform: Platform, name: str, region: str, *, is_used: bool) -> 
         region=region,
         settings=capacity,
         is_used=is_used,
+        is_claimed=is_claimed,
+        is_for_jobs=is_for_jobs,
+        is_queued=is_queued,
         arguments=arguments,
         rungs=rungs,
         problems=problems,

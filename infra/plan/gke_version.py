@@ -68,7 +68,7 @@ def _features(region: RegionPlan) -> Iterator[tuple[str, str]]:
         )
     for served in region.served:
         yield from _of_model(served)
-    if region.has_fuse_profile:
+    if region.storage.fuse_profile is not None:
         yield gke_minimum("fuse-profiles"), "storage.fuse_profile"
     for name in region.idle_streams:
         yield gke_minimum(FROM_ZERO), f"workers.min: 0 of stream {name}"

@@ -1,6 +1,8 @@
 """Images that a platform runs, their names in its repository, and their replacements."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from gke_inference.catalogue.versions import (
@@ -10,12 +12,14 @@ from gke_inference.catalogue.versions import (
     remote_repository,
     third_party_registries,
 )
-from infra.plan import Plan
 from infra.plan.backends import has_backends
 from infra.plan.clients import gated
 from infra.plan.front import has_body_router
 from infra.plan.guardrails import has_guards
-from infra.stack import Engine, Layer, Platform
+from infra.plan.names import Names
+from infra.plan.served import ServedModel
+from infra.stack import Engine, Images, Layer, Platform
+from infra.stack.layers import platform_name
 
 
 def repository_names() -> dict[str, str]:
@@ -27,150 +31,207 @@ def repository_names() -> dict[str, str]:
     }
 
 
-def repository_url(platform: Platform, region: str) -> str:
-    """Return the prefix of image references to the repository of a region.
+@dataclass(frozen=True)
+class RegionImages:
+    """References to images in one region."""
 
-    Raises:
-        ValueError: It has none, which the rules of a stack refuse where there are images.
-    """
-    existing = platform.regions[region].existing.repository
-    if existing is not None:
-        _, project, _, location, _, name = existing.split("/")
-        return f"{location}-docker.pkg.dev/{project}/{name}"
-    if platform.images is None or platform.images.repository is None:
-        raise ValueError(f"{region} must have a repository")
-    return f"{region}-docker.pkg.dev/{platform.project}/{platform.images.repository}"
+    repository: str | None
+    """Prefix of references to its repository, created or existing; None if it has none."""
+    registry: str
+    """Prefix of references to the caches of third-party images."""
+    caches: str | None
+    """Prefix of the names of these caches, or None if there are none."""
+    digests: Mapping[str, str]
+    """Digests of the images in the repository, by their names there."""
 
-
-def engines(plan: Plan) -> set[str]:
-    """Return the engine images that the models of a platform may run in.
-
-    If serving stacks deploy the models, these are the engines of all its accelerators.
-    """
-    if plan.platform.layer is Layer.PLATFORM:
-        kinds = {
-            "tpu" if rung.is_tpu else "gpu"
-            for capacity in plan.platform.capacity.values()
-            for rung in capacity.rungs
+    @cached_property
+    def from_repository(self) -> dict[str, str]:
+        """References to images in the repository whose digest is known, by that in the lock."""
+        if self.repository is None:
+            return {}
+        names, lock = repository_names(), images()
+        return {
+            lock[name].reference: f"{self.repository}/{short}@{digest}"
+            for name, short in names.items()
+            if (digest := self.digests.get(short)) is not None
         }
-        return {f"{engine.value}_{kind}" for engine in Engine for kind in kinds} & images().keys()
+
+    @cached_property
+    def replacements(self) -> dict[str, str]:
+        """References that pods use instead of those in the lock.
+
+        Images without a replacement are pulled from their original registries.
+        """
+        lock = [image for image in images().values() if not image.is_placeholder]
+        cached = {image.reference: self.pulled_through(image) for image in lock}
+        kept = {own: reference for own, reference in cached.items() if own != reference}
+        return {**kept, **self.from_repository}
+
+    def pulled_through(self, image: Image) -> str:
+        """Return the reference to a third-party image in a cache, or its own if uncached."""
+        if self.caches is None or image.registry not in third_party_registries():
+            return image.reference
+        cache = remote_repository(self.caches, image.registry)
+        return image.reference.replace(image.registry, f"{self.registry}/{cache}", 1)
+
+
+@dataclass(frozen=True)
+class ImagesPlan:
+    """The images that a stack runs, by their names in the lock."""
+
+    settings: Images | None
+    owner: str | None
+    """Stack of the platform, whose repository a serving stack uses; None for other stacks."""
+    project: str
+    regions: Mapping[str, RegionImages]
+    engines: frozenset[str]
+    """Engine images that its models may run in; for a platform, those of all its accelerators."""
+    programs: frozenset[str]
+    """Images that it runs whichever engines its models use."""
+    are_engines_decided: bool
+    """Whether it runs all of `engines`: serving stacks decide which of a platform's run."""
+    attestor: str
+    """Name of the attestor and its note."""
+    builder: str
+    """Service account ID of image builds."""
+    sources: str
+    """Global name of the bucket with the sources of image builds."""
+
+    @property
+    def builder_email(self) -> str:
+        """Address of the service account of image builds."""
+        return f"{self.builder}@{self.project}.iam.gserviceaccount.com"
+
+    @property
+    def needed(self) -> list[str]:
+        """Images that the stack can run, sorted."""
+        return sorted(self.engines | self.programs)
+
+    @property
+    def decided(self) -> list[str]:
+        """Images that the stack runs for certain, sorted."""
+        return self.needed if self.are_engines_decided else sorted(self.programs)
+
+    @property
+    def built(self) -> list[str]:
+        """Images that we build and the stack can run, sorted."""
+        return [name for name in self.needed if name in builds()]
+
+    @property
+    def unbuilt(self) -> list[str]:
+        """Images that the stack runs and no registry has, sorted.
+
+        They exist only in a repository of the stack, and only a digest shows that it has them.
+        """
+        digests = {} if self.settings is None else self.settings.digests
+        lock, names = images(), repository_names()
+        return [
+            name
+            for name in self.decided
+            if lock[name].is_placeholder and not digests.get(names[name])
+        ]
+
+
+def resolve_region_images(platform: Platform) -> dict[str, RegionImages]:
+    """Return the references to images in each region of a stack."""
+    settings = platform.images
+    through = None if settings is None else settings.pull_through
+    own = None if settings is None else settings.repository
     return {
-        f"{model.settings.engine.value}_{'tpu' if rung.is_tpu else 'gpu'}"
-        for every in plan.models.values()
-        for model in every[0].roles
-        for rung in model.capacity.settings.rungs
+        name: RegionImages(
+            repository=_repository(platform.project, name, own, region.existing.repository),
+            registry=f"{name}-docker.pkg.dev/{platform.project}",
+            caches=None if through is None else through.name,
+            digests={} if settings is None else settings.digests,
+        )
+        for name, region in platform.regions.items()
     }
 
 
-def built(plan: Plan) -> list[str]:
-    """Return the images that we build and the platform runs, by their names in the lock, sorted."""
-    return sorted(name for name in needed(plan) if name in builds())
+def _repository(project: str, region: str, own: str | None, existing: str | None) -> str | None:
+    if existing is not None:
+        _, project, _, location, _, name = existing.split("/")
+        return f"{location}-docker.pkg.dev/{project}/{name}"
+    return None if own is None else f"{region}-docker.pkg.dev/{project}/{own}"
 
 
-def unbuilt(plan: Plan) -> list[str]:
-    """Return the images that a platform runs and no registry has, by their names in the lock.
+def resolve_images(
+    platform: Platform,
+    names: Names,
+    regions: Mapping[str, RegionImages],
+    models: Mapping[str, tuple[ServedModel, ...]],
+    operators: Iterable[str],
+) -> ImagesPlan:
+    """Return the images of a stack.
 
-    They exist only in a repository of the stack, and only a digest shows that it has them.
+    Args:
+        platform: The stack.
+        names: Names of its resources.
+        regions: Its regions.
+        models: Its models in each of their regions.
+        operators: Images of the operators that its regions need.
     """
-    digests = {} if plan.platform.images is None else plan.platform.images.digests
-    lock, names = images(), repository_names()
-    return [
-        name for name in decided(plan) if lock[name].is_placeholder and not digests.get(names[name])
-    ]
+    is_platform = platform.layer is Layer.PLATFORM
+    return ImagesPlan(
+        settings=platform.images,
+        owner=platform_name(str(platform.platform)) if platform.layer is Layer.SERVING else None,
+        project=platform.project,
+        regions=regions,
+        engines=_every_engine(platform) if is_platform else _engines(models),
+        programs=_programs(platform, operators),
+        are_engines_decided=not is_platform,
+        attestor=names.attestor(),
+        builder=names.image_builder(),
+        sources=names.image_sources(),
+    )
 
 
-def needed(plan: Plan) -> list[str]:
-    """Return the images that a platform can run, by their names in the lock, sorted."""
-    return sorted(engines(plan) | _programs(plan))
+def _engines(models: Mapping[str, tuple[ServedModel, ...]]) -> frozenset[str]:
+    return frozenset(
+        f"{model.settings.engine.value}_{'tpu' if rung.is_tpu else 'gpu'}"
+        for every in models.values()
+        for model in every[0].roles
+        for rung in model.capacity.settings.rungs
+    )
 
 
-def decided(plan: Plan) -> list[str]:
-    """Return the images that a platform runs for certain, by their names in the lock, sorted.
+def _every_engine(platform: Platform) -> frozenset[str]:
+    rungs = [rung for capacity in platform.capacity.values() for rung in capacity.rungs]
+    kinds = {"tpu" if rung.is_tpu else "gpu" for rung in rungs}
+    return frozenset(f"{engine.value}_{kind}" for engine in Engine for kind in kinds) & frozenset(
+        images()
+    )
 
-    Serving stacks determine which engines of their platform run.
-    """
-    return sorted(_programs(plan)) if plan.platform.layer is Layer.PLATFORM else needed(plan)
 
-
-def _programs(plan: Plan) -> set[str]:
-    """Return the images that a platform runs whichever engines its models use."""
-    models = plan.platform.models.values()
-    found = {"model_catalogue", "weights_gate"}
-    if has_body_router(plan.platform):
+def _programs(platform: Platform, operators: Iterable[str]) -> frozenset[str]:
+    """Return the images that a stack runs whichever engines its models use."""
+    models = platform.models.values()
+    found = {"model_catalogue", "weights_gate", *operators}
+    if has_body_router(platform):
         found.add("body_router")
     if any(model.disaggregated is None and model.task.value == "generate" for model in models):
         found.add("endpoint_picker")
     if any(model.disaggregated is not None for model in models):
         found |= {"disaggregating_picker", "routing_sidecar"}
-    if gated(plan.platform) is not None and plan.platform.layer is not Layer.SERVING:
+    if gated(platform) is not None and platform.layer is not Layer.SERVING:
         found.add("callout")
-    if has_guards(plan.platform) and plan.platform.layer is not Layer.SERVING:
+    if has_guards(platform) and platform.layer is not Layer.SERVING:
         found.add("guardrails")
-    if has_backends(plan.platform):
+    if has_backends(platform):
         found.add("relay")
-    if plan.platform.batches is not None:
+    if platform.batches is not None:
         found.add("batch")
-    if plan.platform.personal_images is not None:
+    if platform.personal_images is not None:
         found |= {"diffusion_tpu", "personal"}  # the worker creates jobs of the image server
-    if plan.platform.streams:
+    if platform.streams:
         found.add("stream")
-    if plan.platform.queues:
+    if platform.queues:
         found.add("queue_operator")
-    if plan.platform.monitoring.metrics_adapter:
+    if platform.monitoring.metrics_adapter:
         found.add("metrics_adapter")
-    found |= {
-        name
-        for region in plan.regions.values()
-        for name, is_used in (
-            ("group_operator", region.has_groups),
-            ("job_set_operator", region.has_job_sets),
-        )
-        if is_used
-    }
-    if plan.platform.claimed_capacity():  # what else their pods run has its digest in the lock
+    if platform.claimed_capacity():  # what else their pods run has its digest in the lock
         found |= {"dra_driver_gpu", "dra_driver_tpu"}
-    return found
-
-
-def replacements(platform: Platform, region: str) -> dict[str, str]:
-    """Return the reference that pods of a region use instead of each image in the lock.
-
-    Images without a replacement are pulled from their original registries.
-    """
-    return {**_pulled_through(platform, region), **from_repository(platform, region)}
-
-
-def _pulled_through(platform: Platform, region: str) -> dict[str, str]:
-    """Return the references to third-party images in the caches of a region."""
-    found = {
-        image.reference: pulled_through(platform, region, image)
-        for image in images().values()
-        if not image.is_placeholder
-    }
-    return {own: cached for own, cached in found.items() if own != cached}
-
-
-def pulled_through(platform: Platform, region: str, image: Image) -> str:
-    """Return the reference to a third-party image in the region's cache, or its own if uncached."""
-    settings = None if platform.images is None else platform.images.pull_through
-    if settings is None or image.registry not in third_party_registries():
-        return image.reference
-    host = f"{region}-docker.pkg.dev/{platform.project}"
-    cache = remote_repository(settings.name, image.registry)
-    return image.reference.replace(image.registry, f"{host}/{cache}", 1)
-
-
-def from_repository(platform: Platform, region: str) -> dict[str, str]:
-    """Return the references to images in the repository of a region, if their digest is known."""
-    if platform.images is None:
-        return {}
-    url = repository_url(platform, region)
-    names, lock = repository_names(), images()
-    return {
-        lock[name].reference: f"{url}/{short}@{digest}"
-        for name, short in names.items()
-        if (digest := platform.images.digests.get(short)) is not None
-    }
+    return frozenset(found)
 
 
 def in_use(value: Any) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """Names of the platform's resources in the cloud and in clusters."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gke_inference.catalogue.names import physical_name, router_name
@@ -21,7 +22,18 @@ def bucket_in(weights: str) -> str | None:
 class Names:
     """Physical names of one platform. Each raises ValueError if it breaks Google's naming rules."""
 
-    platform: Platform
+    prefix: str
+    """First part of every name."""
+    environment: str
+    """Second part of every name."""
+    layer: Layer
+    """Part of the platform that the stack deploys."""
+    team: str | None
+    """Team of a serving stack."""
+    existing_namespace: str | None
+    """Namespace of the models that the stack does not create."""
+    existing_buckets: Mapping[str, str]
+    """Buckets of weights that the stack does not create, by region."""
 
     def network(self) -> str:
         """Return the name of the VPC."""
@@ -45,15 +57,15 @@ class Names:
         It is the same in every cluster, and so are the principals of its service accounts. A team's
         models are in the team's own namespace, and their shared gateway is in another.
         """
-        if self.platform.layer is Layer.PLATFORM:
+        if self.layer is Layer.PLATFORM:
             return GATEWAY_NAMESPACE
-        if self.platform.layer is Layer.SERVING:
-            return str(self.platform.team)
-        return self.platform.existing.namespace or NAMESPACE
+        if self.layer is Layer.SERVING:
+            return str(self.team)
+        return self.existing_namespace or NAMESPACE
 
     def gateway_namespace(self) -> str:
         """Return the namespace of the Gateway."""
-        return self.namespace() if self.platform.layer is Layer.ALL else GATEWAY_NAMESPACE
+        return self.namespace() if self.layer is Layer.ALL else GATEWAY_NAMESPACE
 
     def field_manager(self) -> str:
         """Return the field manager of the stack's objects in every cluster."""
@@ -65,8 +77,8 @@ class Names:
 
     @property
     def _parts(self) -> list[str]:
-        team = [] if self.platform.team is None else [self.platform.team]
-        return [self.platform.prefix, self.platform.environment, *team]
+        team = [] if self.team is None else [self.team]
+        return [self.prefix, self.environment, *team]
 
     def gateway(self) -> str:
         """Return the name of the Gateway, the same in every cluster."""
@@ -84,10 +96,9 @@ class Names:
             region: Region of the bucket.
             team: Team that owns the caches. Default: the stack's own team.
         """
-        existing = self.platform.regions[region].existing.bucket
-        if role == "models" and existing is not None:
-            return existing
-        owner = (team or self.platform.team) if role == "caches" else None
+        if role == "models" and region in self.existing_buckets:
+            return self.existing_buckets[region]
+        owner = (team or self.team) if role == "caches" else None
         return self._name("bucket", "-".join(filter(None, (role, region, owner))))
 
     def batches(self, region: str) -> str:
@@ -195,7 +206,20 @@ class Names:
         return self._name("compute", "images")
 
     def _name(self, kind: str, role: str) -> str:
-        return physical_name(kind, self.platform.prefix, self.platform.environment, role)
+        return physical_name(kind, self.prefix, self.environment, role)
+
+
+def resolve_names(platform: Platform) -> Names:
+    """Return the names of a stack's resources."""
+    buckets = {name: region.existing.bucket for name, region in platform.regions.items()}
+    return Names(
+        prefix=platform.prefix,
+        environment=platform.environment,
+        layer=platform.layer,
+        team=platform.team,
+        existing_namespace=platform.existing.namespace,
+        existing_buckets={name: bucket for name, bucket in buckets.items() if bucket is not None},
+    )
 
 
 def object_name(model: str) -> str:

@@ -14,26 +14,6 @@ def queue_region(platform: Platform, queue: Queue) -> str | None:
     return None
 
 
-def capacity_of_queues(platform: Platform, region: str) -> set[str]:
-    """Return the names of the capacities that queues in a region use."""
-    return {
-        flavor.capacity
-        for queue in platform.queues.values()
-        if queue_region(platform, queue) == region
-        for flavor in queue.flavors
-    }
-
-
-def queued_capacity(platform: Platform) -> set[str]:
-    """Return the names of the capacities whose node pools use queued provisioning."""
-    return {
-        flavor.capacity
-        for queue in platform.queues.values()
-        for flavor in queue.flavors
-        if flavor.queued
-    }
-
-
 def team_namespace(team: str) -> str:
     """Return the namespace of a team's jobs, the same for all queues."""
     return f"jobs-{team}"

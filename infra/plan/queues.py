@@ -59,7 +59,7 @@ class QueuePlan:
         return {team: team_namespace(team) for team in self.settings.teams}
 
 
-def queues_in(
+def resolve_queues(
     platform: Platform, region: str, capacity: Mapping[str, RegionCapacity]
 ) -> tuple[QueuePlan, ...]:
     """Return the queues of a region, in stack order.

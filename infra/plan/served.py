@@ -5,20 +5,38 @@ from dataclasses import dataclass
 
 from gke_inference.catalogue.accelerators import zones_of
 from gke_inference.catalogue.rungs import Rung
+from infra.plan.canary import CanaryVersion
 from infra.plan.capacity import RegionCapacity
-from infra.stack import Form, Model, Spanning
+from infra.plan.names import Names
+from infra.plan.project import ProjectPlan
+from infra.plan.storage import RegionStorage
+from infra.stack import Form, Model, Region, Spanning
 
 
 @dataclass(frozen=True)
-class CanaryVersion:
-    """Marks a served model as the second version of another model."""
+class ServingSite:
+    """What all models of a region have in common."""
 
-    of: str
-    """Name of the model, which clients request."""
-    name: str
-    """Name of the version."""
-    percent: int
-    """Share of the model's requests."""
+    region: str
+    settings: Region
+    """Settings of the region."""
+    names: Names
+    project: ProjectPlan
+    storage: RegionStorage
+    is_autopilot: bool
+    """Whether GKE manages the nodes."""
+    grants_weights: bool
+    """Whether the stack grants its models their weights, as a platform does for teams."""
+    grants_caches: bool
+    """Whether the stack grants its models the bucket for compiled programs."""
+    gated_buckets: tuple[str, ...]
+    """Buckets outside the stack that the gate of weights is granted in the region."""
+    reports_usage: bool
+    """Whether streams must end with their usage, which a client gate counts."""
+    scrape_seconds: int
+    """Interval of metrics."""
+    trace_percent: float | None
+    """Share of requests with traces, or None if there are none."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +50,7 @@ class ServedModel:
     name: str
     """Name in the stack, or `NAME-VERSION` for a canary."""
     region: str
+    site: ServingSite
     settings: Model
     """Settings in the stack; for a canary, with its own weights and replicas."""
     version: CanaryVersion | None
@@ -58,6 +77,8 @@ class ServedModel:
     """Names of its Deployments by hardware kind, or one under `any`."""
     weights: str
     """`gs://BUCKET/PATH`, as read in the region."""
+    is_tuned: bool
+    """Whether GKE tunes the mounts of the bucket with its weights."""
     disk_zones: tuple[str, ...] | None
     """Zones of the region with a disk of its weights, or None if it has no disk."""
     is_first: bool

@@ -1,20 +1,24 @@
-"""Regions with a shared folder, where its instance is, and the storage classes of archives."""
+"""Resolved storage: buckets, shared folders and archives."""
 
-from gke_inference.catalogue.accelerators import accelerator
-from gke_inference.catalogue.engines import engine
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
 from gke_inference.catalogue.files.filestore import TIERS
+from infra.plan.canary import canary_model
 from infra.plan.names import Names, bucket_in, object_name
-from infra.plan.resolve import canary_model
-from infra.plan.served import ServedModel
 from infra.stack import (
     AdapterPlace,
+    Archive,
     EngineSettings,
     Filestore,
+    FuseProfile,
     Lustre,
     Model,
     Platform,
+    Region,
     SharedPlace,
     SharedTier,
+    Storage,
 )
 
 CANARY_PATH = "canary.settings"
@@ -28,26 +32,128 @@ BUCKET_CLAIM = "model-bucket"
 """Name of the claim of the model bucket, where GKE tunes its mounts."""
 
 
-def is_tuned(platform: Platform, served: ServedModel) -> bool:
-    """Return whether GKE tunes the mounts of the bucket with the weights of a served model."""
-    bucket = Names(platform).bucket("models", served.region)
-    return platform.storage.fuse_profile is not None and bucket_in(served.weights) == bucket
+@dataclass(frozen=True)
+class RegionStorage:
+    """Files of the models of one region."""
+
+    model_bucket: str
+    """Name of the bucket of weights, created or existing."""
+    cache_zones: tuple[str, ...]
+    """Zones of the region with an Anywhere Cache of the model bucket."""
+    fuse_profile: FuseProfile | None
+    """Profile by which GKE tunes mounts of the model bucket."""
+    filestore: Filestore | None
+    """Its Filestore share, or None if no model has files on it."""
+    lustre: Lustre | None
+    """Its Lustre instance, or None if no model has files on it."""
+    folder_location: str
+    """Location of that share or instance: a zone, or the region for a share in all zones."""
+
+    def is_tuned(self, weights: str) -> bool:
+        """Return whether GKE tunes the mount from which a server reads weights."""
+        return self.fuse_profile is not None and bucket_in(weights) == self.model_bucket
 
 
-def mounts_model_bucket(platform: Platform, model: Model) -> bool:
-    """Return whether servers of a model mount its region's model bucket, for weights or adapters.
+@dataclass(frozen=True)
+class ArchivePlan:
+    """A bucket for answers that are kept for long."""
 
-    Servers that stream weights, or read them from a disk, mount the bucket for adapters only.
+    settings: Archive
+    bucket: str
+    """Global name of the bucket."""
+
+
+@dataclass(frozen=True)
+class ImageCachePlan:
+    """The disk image with the engine images."""
+
+    name: str
+    project: str
+    """Project of the image."""
+    archive: str | None
+    """Archive to create it from, or None if it exists."""
+
+
+@dataclass(frozen=True)
+class StoragePlan:
+    """Storage that all regions share."""
+
+    settings: Storage
+    regions: Mapping[str, RegionStorage]
+    archives: Mapping[str, ArchivePlan]
+    """Archives by their name in the stack."""
+    image_cache: ImageCachePlan | None
+
+    @property
+    def has_filestore(self) -> bool:
+        """Whether a region has a Filestore share."""
+        return any(region.filestore is not None for region in self.regions.values())
+
+    @property
+    def has_lustre(self) -> bool:
+        """Whether a region has a Lustre instance."""
+        return any(region.lustre is not None for region in self.regions.values())
+
+    @property
+    def services_range(self) -> str | None:
+        """Range for private services access, if the stack makes it for Lustre."""
+        ranges = [each.lustre.services_range for each in self.regions.values() if each.lustre]
+        return ranges[0] if ranges else None
+
+
+def resolve_storage(platform: Platform, names: Names) -> StoragePlan:
+    """Return the storage of a stack."""
+    storage = platform.storage
+    cache = storage.image_cache
+    return StoragePlan(
+        settings=storage,
+        regions={
+            name: _in_region(storage, name, region, platform.models_in(name).values(), names)
+            for name, region in platform.regions.items()
+        },
+        archives={
+            name: ArchivePlan(archive, names.archive(name))
+            for name, archive in storage.archives.items()
+        },
+        image_cache=None
+        if cache is None
+        else ImageCachePlan(cache.name, cache.project or platform.project, cache.archive),
+    )
+
+
+def _in_region(
+    storage: Storage, name: str, region: Region, models: Iterable[Model], names: Names
+) -> RegionStorage:
+    filestore, lustre = shared_folders(storage, models)
+    is_regional = filestore is not None and TIERS[filestore.tier.value].is_regional
+    zone = region.zones[0] if region.folder_zone is None else region.folder_zone
+    return RegionStorage(
+        model_bucket=names.bucket("models", name),
+        cache_zones=tuple(each for each in storage.cache_zones if each in region.zones),
+        fuse_profile=storage.fuse_profile,
+        filestore=filestore,
+        lustre=lustre,
+        folder_location=name if is_regional else zone,
+    )
+
+
+def shared_folders(
+    storage: Storage, models: Iterable[Model]
+) -> tuple[Filestore | None, Lustre | None]:
+    """Return the shared folders of a region: those that one of its models has files on.
+
+    Args:
+        storage: Settings of the stack.
+        models: The models that run in the region.
     """
-    names = Names(platform)
-    paths = [model.weights, *([] if model.canary is None else [model.canary.weights])]
-    own = {names.bucket("models", region) for region in platform.regions_of(model)}
-    if not any(bucket_in(path) in {None, *own} for path in paths):
-        return False
-    hardware = engine(model.engine.value).hardware
-    kinds = {accelerator(rung.accelerator).kind for rung in platform.capacity[model.capacity].rungs}
-    is_read = any(kind in hardware and not hardware[kind].streamed for kind in kinds)
-    return bool(model.adapters) or (model.disk is None and is_read)
+    here = tuple(models)
+
+    def is_used(adapters: AdapterPlace, tier: SharedPlace) -> bool:
+        return any(is_on(model, adapters) or has_tier_on(model, tier) for model in here)
+
+    has_filestore = is_used(AdapterPlace.FILESTORE, SharedPlace.FILESTORE)
+    has_lustre = is_used(AdapterPlace.LUSTRE, SharedPlace.LUSTRE)
+    return storage.filestore if has_filestore else None, storage.lustre if has_lustre else None
 
 
 def is_on(model: Model, place: AdapterPlace) -> bool:
@@ -85,59 +191,8 @@ def has_tier_on(model: Model, place: SharedPlace) -> bool:
     return any(tier.place is place for tier in tiers_of(model).values())
 
 
-def filestore_of(platform: Platform, region: str) -> Filestore | None:
-    """Return the Filestore settings of a region that has a model with files on it."""
-    is_used = _uses(platform, region, AdapterPlace.FILESTORE, SharedPlace.FILESTORE)
-    return platform.storage.filestore if is_used else None
-
-
-def lustre_of(platform: Platform, region: str) -> Lustre | None:
-    """Return the Lustre settings of a region that has a model with files on it."""
-    is_used = _uses(platform, region, AdapterPlace.LUSTRE, SharedPlace.LUSTRE)
-    return platform.storage.lustre if is_used else None
-
-
-def has_folder(platform: Platform, region: str) -> bool:
-    """Return whether a region has a shared folder."""
-    return filestore_of(platform, region) is not None or lustre_of(platform, region) is not None
-
-
-def has_filestore(platform: Platform) -> bool:
-    """Return whether any region has a Filestore share."""
-    return any(filestore_of(platform, region) is not None for region in platform.regions)
-
-
-def lustre_regions(platform: Platform) -> list[str]:
-    """Return the regions with a Lustre instance."""
-    return [region for region in platform.regions if lustre_of(platform, region) is not None]
-
-
-def services_range(platform: Platform) -> str | None:
-    """Return the range for private services access, if the stack makes it."""
-    lustre = platform.storage.lustre
-    return lustre.services_range if lustre is not None and lustre_regions(platform) else None
-
-
-def location_of(platform: Platform, region: str, filestore: Filestore) -> str:
-    """Return the location of a Filestore instance: its region, or one zone of it."""
-    if TIERS[filestore.tier.value].is_regional:
-        return region
-    return zone_of(platform, region)
-
-
-def zone_of(platform: Platform, region: str) -> str:
-    """Return the zone of a region's shared folder: the one that is set, or the first."""
-    settings = platform.regions[region]
-    return settings.zones[0] if settings.folder_zone is None else settings.folder_zone
-
-
 def path_of(name: str, model: Model) -> str:
     """Return the path of a model's live adapters in the folder."""
     return (
         "" if model.live_adapters is None else f"{object_name(name)}/{model.live_adapters.folder}"
     )
-
-
-def _uses(platform: Platform, region: str, adapters: AdapterPlace, tier: SharedPlace) -> bool:
-    models = (platform.models[name] for name in platform.models_in(region))
-    return any(is_on(model, adapters) or has_tier_on(model, tier) for model in models)

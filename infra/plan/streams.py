@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from infra.plan.names import Names, object_name
+from infra.plan.names import object_name, resolve_names
 from infra.stack import Platform, ResultsKind, SourceKind, Stream
 
 ANSWER_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -45,7 +45,7 @@ def streams(platform: Platform) -> tuple[StreamPlan, ...]:
             name=name,
             settings=stream,
             region=region_of(platform, stream),
-            physical=Names(platform).stream(name),
+            physical=resolve_names(platform).stream(name),
             worker=f"stream-{name}",
             pool=object_name(stream.model),
             bucket=_bucket(platform, stream),
@@ -56,7 +56,7 @@ def streams(platform: Platform) -> tuple[StreamPlan, ...]:
 
 def _bucket(platform: Platform, stream: Stream) -> str | None:
     archive = stream.results.archive
-    return stream.results.bucket if archive is None else Names(platform).archive(archive)
+    return stream.results.bucket if archive is None else resolve_names(platform).archive(archive)
 
 
 def region_of(platform: Platform, stream: Stream) -> str:

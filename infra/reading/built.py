@@ -9,8 +9,7 @@ import pulumi
 
 from gke_inference.catalogue.input_error import InputError
 from infra.plan import resolve
-from infra.plan.image_names import repository_names, unbuilt
-from infra.reading.layers import platform_name
+from infra.plan.image_names import ImagesPlan, repository_names
 from infra.stack import Layer, Platform
 from infra.stack.problems import StackError
 
@@ -67,18 +66,18 @@ def kept_outputs(platform: Platform, environment: Mapping[str, str]) -> dict[str
     return {str(name): value for name, value in found.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
 
-def unbuilt_problem(platform: Platform, stack: str, *, on_twin: bool = False) -> InputError | None:
+def unbuilt_problem(images: ImagesPlan, stack: str, *, on_twin: bool = False) -> InputError | None:
     """Return the problem of a stack that deploys images of ours which no registry has.
 
     Args:
-        platform: The stack.
+        images: Images of the stack.
         stack: Its name, for the command.
         on_twin: Whether it is deployed on the twin.
     """
-    absent = sorted(repository_names()[name] for name in unbuilt(resolve(platform)))
+    absent = sorted(repository_names()[name] for name in images.unbuilt)
     if not absent:
         return None
-    owner = stack_of_images(platform, stack)
+    owner = images.owner or stack
     step = f"`gke-inference images prepare --stack {owner}{' --twin' if on_twin else ''}`"
     return InputError(
         "images.digests",
@@ -88,20 +87,13 @@ def unbuilt_problem(platform: Platform, stack: str, *, on_twin: bool = False) ->
     )
 
 
-def stack_of_images(platform: Platform, stack: str) -> str:
-    """Return the stack with the images of a stack: of a serving stack, its platform."""
-    if platform.layer is Layer.SERVING:
-        return platform_name(str(platform.platform))
-    return stack
-
-
 def refuse_unbuilt(platform: Platform, environment: Mapping[str, str]) -> None:
     """Refuse an update, and warn in a preview, if the stack deploys images that exist nowhere.
 
     Raises:
         StackError: This is an update, and nothing accepts such images.
     """
-    problem = unbuilt_problem(platform, pulumi.get_stack())
+    problem = unbuilt_problem(resolve(platform).images, pulumi.get_stack())
     if problem is None:
         return
     if pulumi.runtime.is_dry_run():

@@ -31,11 +31,6 @@ def is_serving(document: Any) -> bool:
     return isinstance(document, dict) and document.get("layer") == Layer.SERVING.value  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
 
-def platform_name(reference: str) -> str:
-    """Return the stack name in a reference, without organization and project."""
-    return reference.rpartition("/")[2]
-
-
 def shared_settings(platform: Platform) -> str:
     """Return the settings of a platform that serving stacks read, as JSON."""
     settings = platform.model_dump(

@@ -21,12 +21,12 @@ from infra.reading.layers import (
     combined,
     is_serving,
     of_its_layer,
-    platform_name,
     shared_settings,
 )
 from infra.reading.siblings import collisions
 from infra.rules import check
 from infra.stack import Layer, Platform
+from infra.stack.layers import platform_name
 from infra.stack.monitoring import secret_key
 from infra.stack.problems import StackError, problems_of, unread
 

@@ -87,5 +87,5 @@ def check(platform: Platform, *, with_digests: bool = True) -> Iterator[InputErr
         if with_digests:
             yield from check_pinned(plan)
             yield from check_ray(plan)
-            yield from check_attested(platform)
+            yield from check_attested(plan.images)
         yield from check_amount(platform)

@@ -2,7 +2,7 @@
 
 import ipaddress
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from gke_inference.catalogue.files.filestore import TIERS
 from gke_inference.catalogue.files.lustre import NARROWEST_PREFIX
@@ -12,16 +12,13 @@ from gke_inference.intent.kv_offload import SHARED_SHARE
 from gke_inference.storage.rules import check_filestore, check_lustre
 from infra.plan.storage import (
     CANARY_PATH,
-    filestore_of,
-    has_filestore,
-    has_folder,
     has_tier_on,
     is_on,
-    lustre_regions,
+    shared_folders,
     shared_tier,
     tiers_of,
 )
-from infra.stack import AdapterPlace, Layer, Lustre, Platform, SharedPlace
+from infra.stack import AdapterPlace, Filestore, Layer, Lustre, Platform, SharedPlace
 
 _CAPACITY = "storage.lustre.capacity_gib"
 _RANGE = "storage.lustre.services_range"
@@ -30,14 +27,15 @@ _RANGE = "storage.lustre.services_range"
 def check_folders(platform: Platform) -> Iterator[InputError]:
     """Yield the problems of a platform's shared folders."""
     filestore, lustre = platform.storage.filestore, platform.storage.lustre
+    folders = _folders(platform)
     yield from _check_places(platform, AdapterPlace.FILESTORE, is_set=filestore is not None)
     yield from _check_places(platform, AdapterPlace.LUSTRE, is_set=lustre is not None)
     yield from _check_tiers(platform)
-    yield from _check_zones(platform)
+    yield from _check_zones(platform, folders)
     if filestore is not None:
         where = "storage.filestore.capacity_gib"
         yield from check_filestore(where, filestore.tier, filestore.capacity_gib)
-        if not has_filestore(platform):
+        if not any(share for share, _ in folders.values()):
             yield _unused(AdapterPlace.FILESTORE)
         # cloud.google.com/filestore/docs/shared-vpc
         yield from _check_network(platform, AdapterPlace.FILESTORE)
@@ -45,7 +43,16 @@ def check_folders(platform: Platform) -> Iterator[InputError]:
         if filestore is not None:
             message = "must not be set with 'storage.filestore'"
             yield InputError("storage.lustre", message + ": a region has one shared folder")
-        yield from _check_lustre(platform, lustre)
+        instances = sum(instance is not None for _, instance in folders.values())
+        yield from _check_lustre(platform, lustre, instances)
+
+
+def _folders(platform: Platform) -> dict[str, tuple[Filestore | None, Lustre | None]]:
+    """Return the shared folders of each region."""
+    return {
+        name: shared_folders(platform.storage, platform.models_in(name).values())
+        for name in platform.regions
+    }
 
 
 def _check_places(platform: Platform, place: AdapterPlace, *, is_set: bool) -> Iterator[InputError]:
@@ -60,13 +67,15 @@ def _check_places(platform: Platform, place: AdapterPlace, *, is_set: bool) -> I
             yield InputError(where, f"needs 'storage.{place.value}'", place.value, " without it")
 
 
-def _check_zones(platform: Platform) -> Iterator[InputError]:
+def _check_zones(
+    platform: Platform, folders: Mapping[str, tuple[Filestore | None, Lustre | None]]
+) -> Iterator[InputError]:
     for name, region in platform.regions.items():
         where, zone = join("regions", name, "folder_zone"), region.folder_zone
         if zone is None:
             continue
-        filestore = filestore_of(platform, name)
-        if not has_folder(platform, name):
+        filestore, lustre = folders[name]
+        if filestore is None and lustre is None:
             message = "must not be set in a region without a Filestore or Lustre instance"
             yield InputError(where, message, zone)
         elif filestore is not None and TIERS[filestore.tier.value].is_regional:
@@ -108,9 +117,9 @@ def _check_tiers(platform: Platform) -> Iterator[InputError]:
                 yield InputError(join(where, "gib"), message, tier.gib, note)
 
 
-def _check_lustre(platform: Platform, lustre: Lustre) -> Iterator[InputError]:
+def _check_lustre(platform: Platform, lustre: Lustre, instances: int) -> Iterator[InputError]:
     yield from check_lustre(_CAPACITY, lustre.mb_per_second_per_tib, lustre.capacity_gib)
-    if not lustre_regions(platform):
+    if not instances:
         yield _unused(AdapterPlace.LUSTRE)
     yield from _check_lustre_nodes(platform)
     yield from _check_network(platform, AdapterPlace.LUSTRE)
@@ -122,7 +131,7 @@ def _check_lustre(platform: Platform, lustre: Lustre) -> Iterator[InputError]:
     elif lustre.services_range is None:
         yield InputError(_RANGE, "is required: the range that instances take addresses from")
     else:
-        yield from _check_range(platform, lustre.services_range)
+        yield from _check_range(lustre.services_range, max(1, instances))
 
 
 def _check_lustre_nodes(platform: Platform) -> Iterator[InputError]:
@@ -150,7 +159,7 @@ def _check_lustre_nodes(platform: Platform) -> Iterator[InputError]:
             yield InputError(join("models", name, field), message, "lustre")
 
 
-def _check_range(platform: Platform, cidr: str) -> Iterator[InputError]:
+def _check_range(cidr: str, count: int) -> Iterator[InputError]:
     try:
         network = ipaddress.IPv4Network(cidr)
     except ValueError as error:
@@ -158,7 +167,6 @@ def _check_range(platform: Platform, cidr: str) -> Iterator[InputError]:
             _RANGE, "must be an IPv4 CIDR range without host bits, such as 10.0.0.0/20", Bare(error)
         )
         return
-    count = max(1, len(lustre_regions(platform)))
     narrowest = NARROWEST_PREFIX - math.ceil(math.log2(count))
     if network.prefixlen > narrowest:
         message = (

@@ -6,9 +6,9 @@ from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import join, one_of
 from gke_inference.catalogue.versions import image as lock_image
 from gke_inference.catalogue.versions import remote_repository, third_party_registries
-from infra.plan import Plan, resolve
-from infra.plan.image_names import decided, engines, repository_names
-from infra.stack import Attestation, Images, Layer, Platform, Spanning
+from infra.plan import Plan
+from infra.plan.image_names import ImagesPlan, repository_names
+from infra.stack import Attestation, Images, Platform, Spanning
 from infra.stack.images import PullThrough
 
 _BY_TAG = ("dev", "local")
@@ -73,7 +73,7 @@ def check_pinned(plan: Plan) -> Iterator[InputError]:
     names = repository_names()
     absent = sorted(
         names[each]
-        for each in _ours(plan)
+        for each in _ours(plan.images)
         if not lock_image(each).digest and names[each] not in digests
     )
     if absent:
@@ -109,25 +109,25 @@ def check_ray(plan: Plan) -> Iterator[InputError]:
             )
 
 
-def _ours(plan: Plan) -> set[str]:
+def _ours(images: ImagesPlan) -> frozenset[str]:
     """Return the engine images that a stack runs, and the images that only our builds create.
 
     For a platform stack, engines are not included: serving stacks determine which of them run.
     """
-    left = engines(plan) if plan.platform.layer is not Layer.PLATFORM else set[str]()
-    return left | {each for each in decided(plan) if lock_image(each).is_placeholder}
+    left = images.engines if images.are_engines_decided else frozenset[str]()
+    return left | {each for each in images.decided if lock_image(each).is_placeholder}
 
 
-def check_attested(platform: Platform) -> Iterator[InputError]:
+def check_attested(plan: ImagesPlan) -> Iterator[InputError]:
     """Yield images that would not be admitted if attestation is enforced.
 
     Args:
-        platform: A stack without other problems.
+        plan: Images of a stack without other problems.
     """
-    images = platform.images
+    images = plan.settings
     if images is None or images.attestation is not Attestation.ENFORCE:
         return
-    wanted = {repository_names()[each] for each in decided(resolve(platform))}
+    wanted = {repository_names()[each] for each in plan.decided}
     absent = sorted(wanted - set(images.digests))
     if absent:
         yield InputError(

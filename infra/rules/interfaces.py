@@ -7,7 +7,6 @@ from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.node_networks import INTERFACE_NETWORKS, interface_network
 from gke_inference.catalogue.problems import join
 from infra.plan import CapacityByRegion, RegionCapacity
-from infra.plan.queue_places import capacity_of_queues
 from infra.stack import ClusterMode, Layer, Platform
 
 _RESERVED = 4
@@ -69,7 +68,7 @@ def _check_capacity(
         rule = f"must be 'tcp' when layer is {platform.layer.value}"
         note = ": its pods need a privileged namespace"
         yield InputError(field, rule, given, note)
-    elif capacity.name in capacity_of_queues(platform, region):
+    elif capacity.is_for_jobs:
         yield InputError(field, "must be 'tcp' for nodes of queues", given)
     elif any(each.has_rdma for each in used):
         rule = f"must be 'tcp' in {region}, where other rungs have rdma"

@@ -11,7 +11,7 @@ from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import join, one_of
 from gke_inference.gateway.rules import check_hostnames
 from infra.plan import Plan, ServedModel
-from infra.plan.names import GATEWAY_NAMESPACE, Names, bucket_in
+from infra.plan.names import GATEWAY_NAMESPACE, bucket_in, resolve_names
 from infra.stack import (
     Delivery,
     DeliveryKind,
@@ -131,7 +131,7 @@ def _check_caches(platform: Platform, where: str, team: str) -> Iterator[InputEr
     """Yield teams whose cache bucket would have an invalid name."""
     for region in platform.regions:
         try:
-            Names(platform).bucket("caches", region, team)
+            resolve_names(platform).bucket("caches", region, team)
         except ValueError as error:
             yield InputError(where, f"gives its bucket a name that {error}")
             return
@@ -158,7 +158,7 @@ def _check_team(platform: Platform) -> Iterator[InputError]:
 
 def _check_bucket(platform: Platform, path: str, weights: str, team: Team) -> Iterator[InputError]:
     bucket = bucket_in(weights)
-    own = {Names(platform).bucket("models", region) for region in platform.regions}
+    own = {resolve_names(platform).bucket("models", region) for region in platform.regions}
     if bucket is not None and bucket not in own and bucket not in team.buckets:
         of = f"teams.{platform.team}.buckets of {platform.platform}"
         yield InputError(path, f"must be in the platform's bucket or one of {of}", weights)

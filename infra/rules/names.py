@@ -12,7 +12,7 @@ from infra.plan.backends import RELAY, has_backends
 from infra.plan.batches import SERVICE, WORKER
 from infra.plan.clients import GATE, gated
 from infra.plan.front import paths_of_models
-from infra.plan.names import Names, object_name, pool_name, version_name
+from infra.plan.names import object_name, pool_name, resolve_names, version_name
 from infra.stack import Front, Platform
 
 _LONGEST_OBJECT: Final = 45  # Kubernetes allows 63; the gateway and the servers append suffixes
@@ -21,7 +21,7 @@ _LONGEST_CLASS: Final = 36  # node pool names have at most 40; a class of one ki
 
 def check_names(platform: Platform) -> Iterator[InputError]:
     """Yield the names that the cloud or the cluster would reject."""
-    names = Names(platform)
+    names = resolve_names(platform)
     makers = {
         "cluster": names.cluster,
         "node account": names.node_account,

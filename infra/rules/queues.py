@@ -9,7 +9,7 @@ from gke_inference.catalogue.problems import join, one_of
 from gke_inference.queues.rules import check_quota, check_total
 from infra.plan import CapacityByRegion, RegionCapacity, prefill_capacity
 from infra.plan.queue_places import queue_region
-from infra.plan.storage import has_folder
+from infra.plan.storage import shared_folders
 from infra.stack import Capacity, Layer, Platform, Provisioning, Queue
 
 _LONGEST_QUEUE = 20
@@ -165,7 +165,8 @@ def _check_folders(
     platform: Platform, where: str, region: str, queue: Queue
 ) -> Iterator[InputError]:
     """A folder is shared with models: without one of them there is none."""
-    if has_folder(platform, region):
+    models = platform.models_in(region).values()
+    if any(folder is not None for folder in shared_folders(platform.storage, models)):
         return
     for team, share in queue.teams.items():
         if share.shared_folder:

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 
+from gke_inference.catalogue.accelerators import accelerator
+from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.files.buckets import key_location, place_of
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import join
 from gke_inference.storage.rules import check_archive, check_soft_delete
-from infra.plan.storage import mounts_model_bucket
+from infra.plan.names import bucket_in, resolve_names
 from infra.rules.folders import check_folders
-from infra.stack import Archive, Layer, Platform
+from infra.stack import Archive, Layer, Model, Platform
 
 
 def check_storage(platform: Platform) -> Iterator[InputError]:
@@ -46,10 +48,26 @@ def _check_profile(platform: Platform) -> Iterator[InputError]:
     if platform.layer is not Layer.ALL:
         message = f"must not be set when layer is {platform.layer.value}"
         yield InputError("storage.fuse_profile", message, profile.value)
-    elif not any(mounts_model_bucket(platform, model) for model in platform.models.values()):
+    elif not any(_mounts_model_bucket(platform, model) for model in platform.models.values()):
         message = "must not be set unless a model mounts the model bucket"
         note = ": servers that stream weights, or read them elsewhere, do not"
         yield InputError("storage.fuse_profile", message, profile.value, note)
+
+
+def _mounts_model_bucket(platform: Platform, model: Model) -> bool:
+    """Return whether servers of a model mount its region's model bucket, for weights or adapters.
+
+    Servers that stream weights, or read them from a disk, mount the bucket for adapters only.
+    """
+    names = resolve_names(platform)
+    paths = [model.weights, *([] if model.canary is None else [model.canary.weights])]
+    own = {names.bucket("models", region) for region in platform.regions_of(model)}
+    if not any(bucket_in(path) in {None, *own} for path in paths):
+        return False
+    hardware = engine(model.engine.value).hardware
+    kinds = {accelerator(rung.accelerator).kind for rung in platform.capacity[model.capacity].rungs}
+    is_read = any(kind in hardware and not hardware[kind].streamed for kind in kinds)
+    return bool(model.adapters) or (model.disk is None and is_read)
 
 
 def _check_disks(platform: Platform, known: list[str]) -> Iterator[InputError]:

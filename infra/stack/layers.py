@@ -71,3 +71,8 @@ class Serving(Settings):
     allow_replace: tuple[str, ...] = ()
     """Names of stateful resources that this deployment may delete together with all models of the
     stack: `repo-sync`, or the Argo CD Application."""
+
+
+def platform_name(reference: str) -> str:
+    """Return the stack name in a reference, without organization and project."""
+    return reference.rpartition("/")[2]

@@ -8,7 +8,6 @@ from gke_inference.observability.alert_source import alerts as alerts_of
 from gke_inference.observability.alerts import KINDS, is_notified
 from gke_inference.observability.promql import Dialect
 from infra.deploy.observability import scope
-from infra.plan.names import Names
 from infra.stack import Layer, Receiver, Severity
 from scripts.accept.deployed import Deployed, Object, seen
 from scripts.accept.row import Row, Subject
@@ -44,7 +43,7 @@ def alerts(deployed: Deployed) -> Iterator[Row]:
 
 
 def _title(deployed: Deployed) -> str:
-    return Names(deployed.plan.platform).title()
+    return deployed.plan.names.title()
 
 
 def _policies(deployed: Deployed) -> Iterator[tuple[str, Object]]:

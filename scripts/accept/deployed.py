@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from infra.plan import Plan, RegionPlan
 from infra.plan.front import endpoint, has_internal_gateways, port_of
-from infra.plan.names import Names
 from scripts.accept.row import Row, Subject
 from scripts.shared.google_cloud import Cloud, CloudError
 from scripts.shared.model_client import open_client
@@ -156,7 +155,7 @@ class Deployed:
         Raises:
             KubeError: The cluster does not answer, or has none.
         """
-        names = Names(self.plan.platform)
+        names = self.plan.names
         namespaces = "/apis/gateway.networking.k8s.io/v1/namespaces"
         path = f"{namespaces}/{names.gateway_namespace()}/gateways/{names.gateway()}"
         return self.clusters[region].api.get(path)

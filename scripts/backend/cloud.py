@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from infra.plan import Plan, RegionPlan
 from infra.plan.front import endpoint
-from infra.plan.names import Names
+from infra.plan.names import resolve_names
 from infra.stack import Layer
 from scripts.backend.backend import Leftover, Maker, Wanted
 from scripts.backend.cloud_leftovers import leftovers, remove
@@ -101,7 +101,7 @@ class CloudBackend:
             CloudError: Google refuses.
         """
         platform = self.plan.platform
-        name = Names(platform).address()
+        name = resolve_names(platform).address()
         for region, planned in self.plan.regions.items():
             if not planned.has_gateway:
                 continue
@@ -133,7 +133,7 @@ class CloudBackend:
         if wanted.model:
             rule = "must be omitted with --cloud: the load balancer does not log request bodies"
             raise CommandError(f"--model: {rule}")
-        return CloudAccessLog(self.cloud, Names(self.plan.platform).network(), wanted)
+        return CloudAccessLog(self.cloud, self.plan.names.network(), wanted)
 
     def leftovers(self) -> list[Leftover]:
         """Return what is left of the stack in the project.

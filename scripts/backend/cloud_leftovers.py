@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from infra.plan import Plan
-from infra.plan.names import Names
 from scripts.backend.backend import Leftover, Maker
 from scripts.shared.google_cloud import Cloud, CloudError, Json, NotFound, last
 
@@ -65,7 +64,7 @@ def in_network(cloud: Cloud, plan: Plan) -> Iterator[Leftover]:
     Raises:
         CloudError: Google refuses to show something.
     """
-    names = Names(plan.platform)
+    names = plan.names
     network = names.network()
     found = {kind: list(_listed(cloud, kind)) for kind in _KINDS}
     of_network = {
@@ -164,7 +163,7 @@ def clusters_of(cloud: Cloud, plan: Plan) -> list[str]:
     Raises:
         CloudError: Google refuses to show them, or a location does not answer.
     """
-    network = Names(plan.platform).network()
+    network = plan.names.network()
     answer = cloud.get(f"{_CONTAINER}/{cloud.project}/locations/-/clusters")
     silent: list[str] = answer.get("missingZones", [])
     if silent:
@@ -180,7 +179,7 @@ def clusters_of(cloud: Cloud, plan: Plan) -> list[str]:
 
 def _own(cloud: Cloud, plan: Plan) -> Iterator[Leftover]:
     """Yield the stack's own resources that cost money, hold data, or block a new `up`."""
-    names = Names(plan.platform)
+    names = plan.names
     for cluster in clusters_of(cloud, plan):
         yield Leftover("cluster", cluster)
     start = f"{_COMPUTE}/projects/{cloud.project}"

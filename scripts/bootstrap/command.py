@@ -5,16 +5,14 @@ from typing import Annotated
 import typer
 
 from infra.bootstrap.settings import Ci, Project, SettingsError, StackSettings
-from infra.deploy.project import services_of
-from infra.plan import resolve
+from infra.plan import Plan, resolve
 from infra.plan.backends import has_backends
 from infra.plan.clients import certificates_of, gated, people_of
 from infra.plan.front import has_fleet_gateway
 from infra.plan.guardrails import floor_of, has_armor
-from infra.plan.image_names import unbuilt
-from infra.plan.storage import has_filestore, lustre_regions
+from infra.plan.project import ProjectPlan
 from infra.plan.streams import has_tables, has_topics
-from infra.stack import Front, Layer, Platform
+from infra.stack import Front, Images, Layer
 from scripts.shared.google_cloud import CloudError
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.options import StackOption, check_region, stack_of
@@ -51,18 +49,14 @@ def bootstrap(
         if undo and (ci is not None or location is not None):
             option, value = ("--ci", ci) if ci is not None else ("--location", location)
             raise SettingsError(f"{option}: must not be used with --undo, got {value!r}")
-        platform = stack_of(stack, with_digests=False)
-        settings = settings_of(platform, stack, ci, location)
-        _run(
-            platform, settings, undo=undo, on_twin=twin, yes=yes, has_location=location is not None
-        )
+        plan = resolve(stack_of(stack, with_digests=False))
+        settings = settings_of(plan, stack, ci, location)
+        _run(plan, settings, undo=undo, on_twin=twin, yes=yes, has_location=location is not None)
     except (CloudError, SettingsError) as error:
         raise CommandError(str(error)) from None
 
 
-def settings_of(
-    platform: Platform, stack: str, ci: str | None, location: str | None
-) -> StackSettings:
+def settings_of(plan: Plan, stack: str, ci: str | None, location: str | None) -> StackSettings:
     """Return the settings for preparing the project of a stack.
 
     Raises:
@@ -71,6 +65,7 @@ def settings_of(
     """
     if location is not None:
         check_region("--location", location)
+    platform = plan.platform
     is_serving = platform.layer is Layer.SERVING
     name = f"{platform.environment}-{platform.team}" if is_serving else platform.environment
     return StackSettings(
@@ -87,30 +82,30 @@ def settings_of(
         has_fleet=platform.has_config_sync() or has_fleet_gateway(platform.gateway),
         has_streams=has_topics(platform),
         has_tables=has_tables(platform),
-        has_filestore=has_filestore(platform),
-        has_lustre=bool(lustre_regions(platform)),
+        has_filestore=plan.storage.has_filestore,
+        has_lustre=plan.storage.has_lustre,
         has_images=platform.images is not None,
         has_personal_images=platform.personal_images is not None,
         has_records=platform.gateway.dns is not None,
-        services=() if is_serving else services_of(platform),
-        upstream_secrets=_upstream_secrets(platform),
+        services=() if is_serving else plan.project.services,
+        upstream_secrets=() if is_serving else _upstream_secrets(platform.images, plan.project),
         layer=platform.layer.value,
         platform=platform.environment if is_serving else "",
         pulumi_stack=stack if is_serving else "",
     )
 
 
-def _upstream_secrets(platform: Platform) -> tuple[str, ...]:
+def _upstream_secrets(images: Images | None, project: ProjectPlan) -> tuple[str, ...]:
     """Return the project's own secrets with credentials of registries, each once."""
-    if platform.images is None or platform.layer is Layer.SERVING:
+    if images is None:
         return ()
-    found = (each.secret.split("/") for each in platform.images.upstream_credentials.values())
-    own = {platform.project, str(platform.project_number)}
+    found = (each.secret.split("/") for each in images.upstream_credentials.values())
+    own = {project.id, project.number}
     return tuple(sorted({parts[3] for parts in found if parts[1] in own}))
 
 
 def _run(
-    platform: Platform,
+    plan: Plan,
     settings: StackSettings,
     *,
     undo: bool,
@@ -122,6 +117,7 @@ def _run(
     from scripts.bootstrap import changes, places, run  # noqa: PLC0415
     from scripts.shared import google_clients  # noqa: PLC0415
 
+    platform = plan.platform
     project = Project(platform.project, platform.project_number, ())
     dialog = run.Dialog(console, (lambda _: True) if yes else typer.confirm)
     with google_clients.plain_errors(), changes.one_line():
@@ -134,7 +130,7 @@ def _run(
             return
         prepared = run.prepare(project, settings, place, dialog, has_location=has_location)
     if prepared is not None:
-        has_images = platform.layer is not Layer.SERVING and bool(unbuilt(resolve(platform)))
+        has_images = platform.layer is not Layer.SERVING and bool(plan.images.unbuilt)
         dialog.show(next_commands(prepared, settings.stack, has_unbuilt_images=has_images))
 
 

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.plan.names import Names
 from infra.reading.load import STACKS
 from infra.stack import DeliveryTool
 from infra.stack.problems import StackError
@@ -89,7 +88,7 @@ class Rollout:
         names = {region.cluster_name for region in plan.regions.values() if region.served}
         clusters = [each for each in self.backend.clusters() if each.name in names]
         tool = plan.platform.delivery.tool or DeliveryTool.CONFIG_SYNC
-        namespace = Names(plan.platform).namespace()
+        namespace = plan.names.namespace()
         waited = 0.0
         try:
             while True:

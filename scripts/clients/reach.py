@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import requests
 
-from infra.plan.names import Names
+from infra.plan.names import resolve_names
 from infra.stack import Platform
 from scripts.backend.twin import not_up
 from scripts.clients.secret import KeySecret
@@ -30,7 +30,7 @@ def open_secret(stack: str, platform: Platform, *, cloud: bool) -> Generator[Key
         CloudError: There are no credentials, or Google refuses.
         CommandError: The stack is not up on the twin.
     """
-    name = Names(platform).client_keys()
+    name = resolve_names(platform).client_keys()
     if cloud:
         # Google's clients take a second to load, and the twin needs none of them.
         from scripts.shared import google_clients  # noqa: PLC0415

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Final, cast
 
 from infra.plan.clients import GATE
-from infra.plan.names import Names
+from infra.plan.names import resolve_names
 from infra.stack import Platform
 from scripts.shared.google_cloud import Cloud
 from twin.cluster import lifecycle
@@ -19,7 +19,7 @@ _CONTAINER: Final = "callout"
 
 def of_twin(platform: Platform, paths: TwinPaths, since: datetime) -> Iterator[dict[str, Any]]:
     """Yield the records of the gates on the twin."""
-    namespace = Names(platform).gateway_namespace()
+    namespace = resolve_names(platform).gateway_namespace()
     pattern = f"logs/pods/{namespace}_{GATE}-*_{_CONTAINER}.log"
     for folder in lifecycle.folders(paths):
         for file in sorted(folder.glob(pattern)):
@@ -56,7 +56,7 @@ def filter_of(platform: Platform, since: datetime) -> str:
     return " AND ".join(
         (
             'resource.type="k8s_container"',
-            f'resource.labels.namespace_name="{Names(platform).gateway_namespace()}"',
+            f'resource.labels.namespace_name="{resolve_names(platform).gateway_namespace()}"',
             f'resource.labels.container_name="{_CONTAINER}"',
             "jsonPayload.prompt_tokens>=0",
             f'timestamp>="{since.isoformat()}"',

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from infra.plan import Plan
-from infra.plan.names import Names
 from infra.stack import DeliveryKind, DeliverySourceKind, DeliveryTool
 from scripts.backend.choose import CloudOption, open_backend
 from scripts.delivery.checkout import open_checkout, tree_folders
@@ -54,7 +53,7 @@ def status(
         clusters = [each for each in backend.clusters() if each.name in names]
         until = time.monotonic() + wait
         while True:
-            found = find_delivered(clusters, Names(plan.platform).namespace(), tool)
+            found = find_delivered(clusters, plan.names.namespace(), tool)
             is_done = _is_done(found, plan, revision)
             if is_done or time.monotonic() >= until:
                 break
@@ -96,7 +95,7 @@ def watch(
         watched = Watch(
             history,
             names,
-            lambda: _status(clusters, Names(plan.platform).namespace(), tool),
+            lambda: _status(clusters, plan.names.namespace(), tool),
             time.monotonic,
             time.sleep,
             lambda line: console.print(line, soft_wrap=True, markup=False),

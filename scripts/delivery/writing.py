@@ -34,7 +34,7 @@ def check_targets(
     for option, value in (("--git", git), ("--oci", oci)):
         if value is not None and plan.platform.layer is not Layer.SERVING:
             raise CommandError(f"{option}: must be used with a serving stack, got {stack!r}")
-    problem = unbuilt_problem(plan.platform, stack)
+    problem = unbuilt_problem(plan.images, stack)
     if problem is not None and (git is not None or oci is not None):
         raise CheckFailedError(f"{stack}: {problem.sentence()}")
     if git is not None:

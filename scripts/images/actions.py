@@ -6,15 +6,7 @@ from datetime import date
 
 from gke_inference.catalogue.problems import one_of
 from gke_inference.catalogue.versions import Build, Image, builds, images, lock
-from infra.plan import resolve
-from infra.plan.image_names import (
-    from_repository,
-    needed,
-    replacements,
-    repository_names,
-    repository_url,
-)
-from infra.stack import Platform
+from infra.plan.image_names import ImagesPlan, repository_names
 from scripts.images.registry import Registry, RegistryError
 
 Say = Callable[[str], None]
@@ -41,28 +33,26 @@ class Row:
         return self.reference.partition("@")[2] or None
 
 
-def rows(platform: Platform, region: str, only: Sequence[str] = ()) -> list[Row]:
+def rows(plan: ImagesPlan, region: str, only: Sequence[str] = ()) -> list[Row]:
     """Return the images that a stack runs in a region, with the remaining steps for each.
 
     Raises:
         ImagesError: The stack does not run an image that `only` names.
     """
-    stand_ins, ours, engines = replacements(platform, region), builds(), lock()["engines"]
+    here, ours, engines = plan.regions[region], builds(), lock()["engines"]
     found: list[Row] = []
-    for name in _asked(platform, only):
+    for name in _asked(plan, only):
         image = images()[name]
-        reference = stand_ins.get(image.reference, image.reference)
+        reference = here.replacements.get(image.reference, image.reference)
         release = str(engines[name]["version"]) if name in engines else ""
-        is_own = image.reference in from_repository(platform, region)
-        note = (
-            "from the repository" if is_own else _note(platform, reference, ours.get(name), image)
-        )
+        is_own = image.reference in here.from_repository
+        note = "from the repository" if is_own else _note(plan, reference, ours.get(name), image)
         found.append(Row(name, reference, "@sha256:" in reference, release, note))
     return found
 
 
-def _note(platform: Platform, reference: str, build: Build | None, image: Image) -> str:
-    if platform.images is None:
+def _note(plan: ImagesPlan, reference: str, build: Build | None, image: Image) -> str:
+    if plan.settings is None:
         return "" if image.digest else "unpinned: images pin"
     if reference != image.reference:
         return "pulled through" if image.digest else "pulled through, unpinned: images pin"
@@ -133,7 +123,7 @@ def _left(only: Sequence[str], wanted: Mapping[str, Image]) -> Iterator[str]:
 
 
 def pin_stack(
-    registry: Registry, platform: Platform, revision: str, only: list[str], say: Say
+    registry: Registry, plan: ImagesPlan, revision: str, only: list[str], say: Say
 ) -> dict[str, str]:
     """Return the digests of the stack's images in its repository.
 
@@ -143,9 +133,9 @@ def pin_stack(
     Raises:
         ImagesError: The stack has no repository.
     """
-    url = _urls(platform)
+    url = _urls(plan)
     ours, names, made = builds(), repository_names(), dict[str, str]()
-    for name in _asked(platform, only):
+    for name in _asked(plan, only):
         build = ours.get(name)
         tag = images()[name].tag if build is None else f"{build.version}-{revision}"
         found: dict[str, str] = {}
@@ -162,14 +152,14 @@ def pin_stack(
     return made
 
 
-def mirrored(platform: Platform, only: list[str]) -> Iterator[tuple[str, str, str, list[str]]]:
+def mirrored(plan: ImagesPlan, only: list[str]) -> Iterator[tuple[str, str, str, list[str]]]:
     """Yield the copies of a mirror: target name, digest, source, and a target for each region.
 
     Raises:
         ImagesError: The stack has no repository, or an image has no digest.
     """
-    url, names = _urls(platform), repository_names()
-    for name in _asked(platform, only):
+    url, names = _urls(plan), repository_names()
+    for name in _asked(plan, only):
         if name in builds():
             continue
         image = images()[name]
@@ -184,7 +174,7 @@ def mirrored(platform: Platform, only: list[str]) -> Iterator[tuple[str, str, st
 
 
 def mirror(
-    registry: Registry, platform: Platform, only: list[str], say: Say, *, dry_run: bool
+    registry: Registry, plan: ImagesPlan, only: list[str], say: Say, *, dry_run: bool
 ) -> dict[str, str]:
     """Copy the third-party images of a stack to its repository, by digest.
 
@@ -196,7 +186,7 @@ def mirror(
         RegistryError: A copy failed, or arrived with another digest.
     """
     made: dict[str, str] = {}
-    for name, digest, source, targets in list(mirrored(platform, only)):
+    for name, digest, source, targets in list(mirrored(plan, only)):
         for target in targets:
             say(f"{source} -> {target}")
             if dry_run:
@@ -209,18 +199,18 @@ def mirror(
     return made
 
 
-def _urls(platform: Platform) -> dict[str, str]:
-    if platform.images is None:
+def _urls(plan: ImagesPlan) -> dict[str, str]:
+    if plan.settings is None:
         raise ImagesError(
             "images: is required in the stack (images.repository: name of the repository)"
         )
-    return {region: repository_url(platform, region) for region in platform.regions}
+    urls = {name: region.repository for name, region in plan.regions.items()}
+    return {name: url for name, url in urls.items() if url is not None}
 
 
-def _asked(platform: Platform, only: Sequence[str]) -> list[str]:
-    found = needed(resolve(platform))
-    check_names(only, found)
-    return [name for name in found if not only or name in only]
+def _asked(plan: ImagesPlan, only: Sequence[str]) -> list[str]:
+    check_names(only, plan.needed)
+    return [name for name in plan.needed if not only or name in only]
 
 
 def check_names(only: Sequence[str], known: Sequence[str]) -> None:

@@ -14,12 +14,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from gke_inference.catalogue.versions import builds
-from infra.deploy.project import service_resource, services_of
-from infra.plan import resolve
-from infra.plan.image_names import unbuilt
+from infra.deploy.project import service_resource
+from infra.plan import Plan
+from infra.plan.image_names import ImagesPlan
 from infra.reading.built import FIRST, OUTPUTS, UNBUILT
-from infra.reading.layers import platform_name
-from infra.stack import Layer, Platform
 from scripts.images.actions import ImagesError
 from scripts.shared.pulumi_cli import PulumiCli
 
@@ -53,24 +51,24 @@ it. Nodes read repositories of other projects through an `EngineRepository` of t
 """
 
 
-def check(platform: Platform) -> list[str]:
+def check(images: ImagesPlan) -> list[str]:
     """Return the images that must be built before the stack can be deployed.
 
     Raises:
         ImagesError: The stack has no repository for them, or a base has no digest, so that nothing
             would build its image.
     """
-    if platform.layer is Layer.SERVING:
-        owner = platform_name(str(platform.platform))
+    if images.owner is not None:
         raise ImagesError(
-            f"--stack: must not be a serving stack; its platform {owner!r} has the repository"
+            "--stack: must not be a serving stack; its platform"
+            f" {images.owner!r} has the repository"
         )
-    if platform.images is None:
+    if images.settings is None:
         raise ImagesError(
             "images: is required in the stack, such as `images: {repository: engines, build: {}}`,"
             " got none"
         )
-    absent = unbuilt(resolve(platform))
+    absent = images.unbuilt
     bare = sorted({builds()[e].base_entry for e in absent if not builds()[e].base.digest})
     if bare:
         raise ImagesError(
@@ -80,7 +78,7 @@ def check(platform: Platform) -> list[str]:
     return absent
 
 
-def missing_targets(platform: Platform, known: Collection[str]) -> list[str]:
+def missing_targets(plan: Plan, known: Collection[str]) -> list[str]:
     """Return the targets of a first step for a stack that has resources.
 
     The engine refuses to target a resource if others depend on it and the program leaves those out.
@@ -89,13 +87,13 @@ def missing_targets(platform: Platform, known: Collection[str]) -> list[str]:
     and adds the grants of a new builder to an attestor.
 
     Args:
-        platform: The stack.
+        plan: The stack.
         known: URNs of its resources.
     """
     service, components, repository = TARGETS[0], TARGETS[1:-3], TARGETS[-3:]
-    wanted = [service.replace("**", service_resource(each)) for each in services_of(platform)]
+    wanted = [service.replace("**", service_resource(each)) for each in plan.project.services]
     wanted += components
-    for region in platform.regions:
+    for region in plan.regions:
         wanted += [each.replace("*-images", f"{region}-images") for each in repository]
     return [
         each
@@ -127,7 +125,7 @@ def variables(stack: str, outputs: str) -> dict[str, str]:
     return {UNBUILT: f"{FIRST}:{stack}", OUTPUTS: outputs}
 
 
-def deployed_targets(cli: PulumiCli, platform: Platform, stack: str) -> Sequence[str]:
+def deployed_targets(cli: PulumiCli, plan: Plan, stack: str) -> Sequence[str]:
     """Return the targets of a first step, which depend on the resources of the stack.
 
     Raises:
@@ -135,7 +133,7 @@ def deployed_targets(cli: PulumiCli, platform: Platform, stack: str) -> Sequence
     """
     resources: list[dict[str, Any]] = cli.deployment(stack).get("resources") or []
     known = [str(each["urn"]) for each in resources]
-    return missing_targets(platform, known) if known else TARGETS
+    return missing_targets(plan, known) if known else TARGETS
 
 
 def shown(stack: str, *, yes: bool, targets: Iterable[str]) -> Iterator[str]:
@@ -146,7 +144,7 @@ def shown(stack: str, *, yes: bool, targets: Iterable[str]) -> Iterator[str]:
     yield f"{given} {shlex.join(['pulumi', *arguments(stack, yes=yes, targets=targets)])}"
 
 
-def create(cli: PulumiCli, platform: Platform, stack: str, *, yes: bool) -> None:
+def create(cli: PulumiCli, plan: Plan, stack: str, *, yes: bool) -> None:
     """Create the repository and what builds into it, and nothing else.
 
     Raises:
@@ -157,7 +155,7 @@ def create(cli: PulumiCli, platform: Platform, stack: str, *, yes: bool) -> None
         file = Path(folder) / "outputs.json"
         file.write_text(json.dumps(cli.outputs(stack)), encoding="utf-8")
         environment = variables(stack, str(file))
-        given = arguments(stack, yes=yes, targets=deployed_targets(cli, platform, stack))
+        given = arguments(stack, yes=yes, targets=deployed_targets(cli, plan, stack))
         code = cli.run(*given, environment=environment).returncode
     if code:
         raise ImagesError(
@@ -165,12 +163,13 @@ def create(cli: PulumiCli, platform: Platform, stack: str, *, yes: bool) -> None
         )
 
 
-def next_steps(platform: Platform, stack: str, absent: list[str]) -> Iterator[str]:
+def next_steps(images: ImagesPlan, stack: str, absent: list[str]) -> Iterator[str]:
     """Yield the commands that follow."""
     only = " ".join(f"--only {name}" for name in absent)
     if not absent:
         yield "Every image of this repository's builds has a digest: run `pulumi up`."
         return
-    local = "" if platform.images is not None and platform.images.build is not None else " --local"
+    settings = images.settings
+    local = "" if settings is not None and settings.build is not None else " --local"
     yield f"gke-inference images build --stack {stack}{local} {only}"
     yield f"gke-inference images pin --stack {stack} {only}   # after the builds"

@@ -20,10 +20,8 @@ from gke_inference.images.build_steps import (
     build_command,
     build_request,
 )
-from infra.plan import resolve
-from infra.plan.image_names import built, repository_url
-from infra.plan.names import Names
-from infra.stack import Images, Platform
+from infra.plan.image_names import ImagesPlan
+from infra.stack import Images
 from scripts.images.actions import ImagesError, check_names
 from scripts.shared.google_cloud import Cloud
 from twin.host.paths import REPOSITORY
@@ -66,14 +64,15 @@ class Started:
     """Address of its log."""
 
 
-def targets(platform: Platform, only: list[str], revision: str) -> list[Target]:
+def targets(plan: ImagesPlan, only: list[str], revision: str) -> list[Target]:
     """Return the images to build for a stack: the engines of its models, and the callout.
 
     Raises:
         ImagesError: The stack has no repository, or does not build a given image.
     """
-    images = _images(platform)
-    known = built(resolve(platform))
+    images = _images(plan)
+    known = plan.built
+    urls = [region.repository for region in plan.regions.values()]
     check_names(only, known)
     return [
         Target(
@@ -81,7 +80,7 @@ def targets(platform: Platform, only: list[str], revision: str) -> list[Target]:
             refuse_severity=(
                 images.build.refuse_severity.value if images.build else "critical"
             ).upper(),
-            repositories=tuple(repository_url(platform, region) for region in platform.regions),
+            repositories=tuple(url for url in urls if url is not None),
             revision=revision,
         )
         for name in known
@@ -89,23 +88,26 @@ def targets(platform: Platform, only: list[str], revision: str) -> list[Target]:
     ]
 
 
-def call_of(platform: Platform, target: Target) -> tuple[str, dict[str, Any]]:
+def call_of(plan: ImagesPlan, target: Target) -> tuple[str, dict[str, Any]]:
     """Return the API call that builds an image at a commit: its trigger's, or a build of its own.
 
     Raises:
         ImagesError: The stack does not use Cloud Build, or the image cannot be built.
     """
-    images = _images(platform)
+    images = _images(plan)
     if images.build is None:
         raise ImagesError(
             "images.build: is required in the stack, unless you build on this machine with --local"
         )
     if images.build.source is not None:
-        url = trigger_url(platform.project, images.build.source.repository, target.build)
+        url = trigger_url(plan.project, images.build.source.repository, target.build)
         return f"{url}:run", {"source": {"commitSha": target.revision}}
-    source = {"bucket": Names(platform).image_sources(), "object": archive_name(target.revision)}
-    url = f"{_HOST}/v1/projects/{platform.project}/locations/{_ANYWHERE}/builds"
-    return url, {**_request(platform, target), "source": {"storageSource": source}}
+    source = {
+        "bucket": plan.sources,
+        "object": archive_name(target.revision),
+    }
+    url = f"{_HOST}/v1/projects/{plan.project}/locations/{_ANYWHERE}/builds"
+    return url, {**_request(plan, target), "source": {"storageSource": source}}
 
 
 def archive_name(revision: str) -> str:
@@ -113,20 +115,20 @@ def archive_name(revision: str) -> str:
     return f"{revision}.tar.gz"
 
 
-def is_from_checkout(platform: Platform) -> bool:
+def is_from_checkout(plan: ImagesPlan) -> bool:
     """Return whether Cloud Build gets the sources from this checkout."""
-    images = platform.images
+    images = plan.settings
     return images is not None and images.build is not None and images.build.source is None
 
 
-def upload(platform: Platform, revision: str, store: Objects) -> None:
+def upload(plan: ImagesPlan, revision: str, store: Objects) -> None:
     """Upload the sources of a commit for builds from this checkout, unless they are there.
 
     Raises:
         ImagesError: This is no git checkout, or it has no such commit.
         TransferError: Cloud Storage refuses.
     """
-    bucket, name = Names(platform).image_sources(), archive_name(revision)
+    bucket, name = plan.sources, archive_name(revision)
     if store.get(bucket, name) is not None:
         return
     argv = ["git", "-C", str(REPOSITORY), "archive", "--format=tar.gz", revision, "--", _SOURCES]
@@ -158,7 +160,7 @@ def trigger_url(project: str, source: str, build: Build) -> str:
     return f"{_HOST}/v1/projects/{project}/locations/{place}/triggers/gke-inference-{build.target}"
 
 
-def show(platform: Platform, target: Target, *, local: bool) -> dict[str, Any]:
+def show(plan: ImagesPlan, target: Target, *, local: bool) -> dict[str, Any]:
     """Return the planned action: the command, or the API call and the build that it starts.
 
     Raises:
@@ -166,20 +168,20 @@ def show(platform: Platform, target: Target, *, local: bool) -> dict[str, Any]:
     """
     if local:
         return {"command": shlex.join(_checked(target, _METADATA))}
-    url, body = call_of(platform, target)
+    url, body = call_of(plan, target)
     shown = {"call": f"POST https://{url}", "body": body}
-    return shown if is_from_checkout(platform) else {**shown, "build": _request(platform, target)}
+    return shown if is_from_checkout(plan) else {**shown, "build": _request(plan, target)}
 
 
-def _request(platform: Platform, target: Target) -> dict[str, Any]:
-    account = f"{Names(platform).image_builder()}@{platform.project}.iam.gserviceaccount.com"
+def _request(plan: ImagesPlan, target: Target) -> dict[str, Any]:
     try:
-        return build_request(target, f"projects/{platform.project}/serviceAccounts/{account}")
+        account = f"projects/{plan.project}/serviceAccounts/{plan.builder_email}"
+        return build_request(target, account)
     except BuildError as error:
         raise ImagesError(str(error)) from None
 
 
-def start(cloud: Cloud, platform: Platform, target: Target, say: Say) -> Started:
+def start(cloud: Cloud, plan: ImagesPlan, target: Target, say: Say) -> Started:
     """Start a build in Cloud Build and report the URL of its log.
 
     Raises:
@@ -187,13 +189,13 @@ def start(cloud: Cloud, platform: Platform, target: Target, say: Say) -> Started
         CloudError: Google refused.
     """
     _checked(target)
-    url, body = call_of(platform, target)
+    url, body = call_of(plan, target)
     answer = cloud.post(url, body)
     build: dict[str, Any] = answer.get("metadata", {}).get("build", {})
     log = str(build.get("logUrl") or answer.get("name", "started"))
     say(f"{target.build.target}: {log}")
     location = url.partition("/locations/")[2].partition("/")[0]
-    name = f"projects/{platform.project}/locations/{location}/builds/{build.get('id', '')}"
+    name = f"projects/{plan.project}/locations/{location}/builds/{build.get('id', '')}"
     return Started(target.build.target, name, log)
 
 
@@ -248,9 +250,9 @@ def _checked(target: Target, metadata: str = METADATA) -> list[str]:
     return build_command(target, metadata=metadata)
 
 
-def _images(platform: Platform) -> Images:
-    if platform.images is None:
+def _images(plan: ImagesPlan) -> Images:
+    if plan.settings is None:
         raise ImagesError(
             "images: is required in the stack (images.repository: name of the repository)"
         )
-    return platform.images
+    return plan.settings

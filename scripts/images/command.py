@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 import yaml
 
-from infra.stack import Platform
+from infra.plan import Plan, resolve
+from infra.plan.project import ProjectPlan
 from scripts.images import actions as images_actions
 from scripts.images import bootstrap as images_bootstrap
 from scripts.images import build as images_build
@@ -65,9 +66,9 @@ def list_images(
     as_json: JsonOption = False,
 ) -> None:
     """List the images of a stack: release, digest, and what is left to do."""
-    platform = stack_of(stack, with_digests=False)
+    plan = _plan_of(stack)
     with _plain_errors():
-        rows = images_actions.rows(platform, next(iter(platform.regions)), list(only or []))
+        rows = images_actions.rows(plan.images, next(iter(plan.regions)), list(only or []))
         found = images_list.sizes_of(rows, Registry()) if sizes else None
     if as_json:
         print(images_list.as_json(rows, found))
@@ -91,9 +92,9 @@ def pin(
                 raise CommandError("--revision: must be omitted without --stack")
             _pin_lock(list(only or []), dry_run=dry_run)
             return
-        platform, commit = stack_of(stack, with_digests=False), _commit(revision)
+        plan, commit = _plan_of(stack), _commit(revision)
         digests = images_actions.pin_stack(
-            Registry(), platform, commit, list(only or []), _print_line
+            Registry(), plan.images, commit, list(only or []), _print_line
         )
         _write_digests(stack, digests, dry_run=dry_run)
 
@@ -104,7 +105,7 @@ def mirror(stack: StackOption, only: OnlyOption = None, dry_run: DryRunOption = 
     with _plain_errors():
         digests = images_actions.mirror(
             Registry(),
-            stack_of(stack, with_digests=False),
+            _plan_of(stack).images,
             list(only or []),
             _print_line,
             dry_run=dry_run,
@@ -122,21 +123,21 @@ def build(
 ) -> None:
     """Build our own images, in Cloud Build or on this machine."""
     with _plain_errors():
-        platform, commit, cloud = stack_of(stack, with_digests=False), _commit(revision), None
-        targets = images_build.targets(platform, list(only or []), commit)
-        if not dry_run and not local and images_build.is_from_checkout(platform):
+        plan, commit, cloud = _plan_of(stack), _commit(revision), None
+        targets = images_build.targets(plan.images, list(only or []), commit)
+        if not dry_run and not local and images_build.is_from_checkout(plan.images):
             _check_committed(revision)
-            images_build.upload(platform, commit, _objects(platform, on_twin=False))
+            images_build.upload(plan.images, commit, _objects(plan.project.id, on_twin=False))
         for target in targets:
             if dry_run:
-                steps = images_build.show(platform, target, local=local)
+                steps = images_build.show(plan.images, target, local=local)
                 text = yaml.safe_dump({target.build.target: steps}, sort_keys=False, width=1000)
                 _print_line(text)
             elif local:
                 images_build.run_local(target)
             else:
-                cloud = cloud or _cloud(platform.project)
-                images_build.start(cloud, platform, target, _print_line)
+                cloud = cloud or _cloud(plan.project.id)
+                images_build.start(cloud, plan.images, target, _print_line)
 
 
 @images.command("prepare")
@@ -154,24 +155,22 @@ def prepare_images(
     builds. On the twin, the stack file stays as it is.
     """
     with _plain_errors():
-        platform, commit = stack_of(stack, with_digests=False), _commit(revision)
-        absent = images_prepare.check(platform, is_local=local)
+        plan, commit = _plan_of(stack), _commit(revision)
+        absent = images_prepare.check(plan.images, is_local=local)
         if dry_run:
-            targets = images_bootstrap.deployed_targets(
-                _pulumi(stack, on_twin=twin), platform, stack
-            )
+            targets = images_bootstrap.deployed_targets(_pulumi(stack, on_twin=twin), plan, stack)
             shown = images_bootstrap.shown(stack, yes=yes, targets=targets)
-            for line in (*shown, *images_bootstrap.next_steps(platform, stack, absent)):
+            for line in (*shown, *images_bootstrap.next_steps(plan.images, stack, absent)):
                 _print_line(line)
             return
         if not absent:
-            _print_line(next(images_bootstrap.next_steps(platform, stack, absent)))
+            _print_line(next(images_bootstrap.next_steps(plan.images, stack, absent)))
             return
         _check_committed(revision)
         digests = images_prepare.prepare(
-            _place(stack, platform, on_twin=twin),
+            _place(stack, plan.project, on_twin=twin),
             stack,
-            platform,
+            plan,
             absent,
             commit,
             _print_line,
@@ -195,16 +194,16 @@ def bootstrap_images(
 ) -> None:
     """Create the repository and build triggers of a stack, before its first `up`."""
     with _plain_errors():
-        platform = stack_of(stack, with_digests=False)
-        absent = images_bootstrap.check(platform)
+        plan = _plan_of(stack)
+        absent = images_bootstrap.check(plan.images)
         cli = _pulumi(stack, on_twin=twin)
         if dry_run:
-            targets = images_bootstrap.deployed_targets(cli, platform, stack)
+            targets = images_bootstrap.deployed_targets(cli, plan, stack)
             for line in images_bootstrap.shown(stack, yes=yes, targets=targets):
                 _print_line(line)
             return
-        images_bootstrap.create(cli, platform, stack, yes=yes)
-        for line in images_bootstrap.next_steps(platform, stack, absent):
+        images_bootstrap.create(cli, plan, stack, yes=yes)
+        for line in images_bootstrap.next_steps(plan.images, stack, absent):
             _print_line(line)
 
 
@@ -246,6 +245,11 @@ def _plain_errors() -> Generator[None]:
         images_lock.LockError,
     ) as error:
         raise CommandError(str(error)) from None
+
+
+def _plan_of(stack: str) -> Plan:
+    """Return a stack, whose images may have no digest yet."""
+    return resolve(stack_of(stack, with_digests=False))
 
 
 def _print_line(line: str) -> None:
@@ -294,9 +298,9 @@ def _check_committed(revision: str | None) -> None:
         images_prepare.check_committed()
 
 
-def _place(stack: str, platform: Platform, *, on_twin: bool) -> images_prepare.Place:
+def _place(stack: str, project: ProjectPlan, *, on_twin: bool) -> images_prepare.Place:
     """Return the project of a stack, in Google Cloud or on the twin."""
-    cloud: Callable[[], Cloud] = partial(_cloud, platform.project)
+    cloud: Callable[[], Cloud] = partial(_cloud, project.id)
     registry = Registry()
     if on_twin:
         # the twin's modules take a while to load, and a real project does not need them
@@ -304,22 +308,22 @@ def _place(stack: str, platform: Platform, *, on_twin: bool) -> images_prepare.P
         from scripts.images.twin_registry import TwinRegistry  # noqa: PLC0415
 
         paths = TwinPaths.default()
-        cloud = partial(twin_cloud, platform.project, platform.project_number, paths)
+        cloud = partial(twin_cloud, project.id, int(project.number), paths)
         registry = TwinRegistry(paths)
     return images_prepare.Place(
         partial(_pulumi, stack, on_twin=on_twin),
         cloud,
         registry,
-        partial(_objects, platform, on_twin=on_twin),
+        partial(_objects, project.id, on_twin=on_twin),
     )
 
 
-def _objects(platform: Platform, *, on_twin: bool) -> images_build.Objects:
+def _objects(project: str, *, on_twin: bool) -> images_build.Objects:
     """Return the object storage of a project."""
     # Google's client takes a second to load, and most commands do not need it.
     from scripts.models.session import open_store  # noqa: PLC0415
 
-    return open_store(platform.project, on_twin=on_twin, workers=1)
+    return open_store(project, on_twin=on_twin, workers=1)
 
 
 def _cloud(project: str) -> Cloud:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from gke_inference.images.build_steps import Target
-from infra.stack import Platform
+from infra.plan import Plan
+from infra.plan.image_names import ImagesPlan
 from scripts.images import bootstrap, build
 from scripts.images.actions import ImagesError, Say, pin_stack
 from scripts.images.registry import Registry, RegistryError
@@ -26,16 +27,16 @@ class Place:
     objects: Callable[[], build.Objects]
 
 
-def check(platform: Platform, *, is_local: bool) -> list[str]:
+def check(images: ImagesPlan, *, is_local: bool) -> list[str]:
     """Return the images to build, by their names in the lock, before anything is created.
 
     Raises:
         ImagesError: The stack cannot build them, or the checkout has changes that no commit has.
     """
-    absent = bootstrap.check(platform)
+    absent = bootstrap.check(images)
     if not absent or is_local:
         return absent
-    if platform.images is None or platform.images.build is None:
+    if images.settings is None or images.settings.build is None:
         raise ImagesError(
             "images.build: is required in the stack (`build: {}` builds in Cloud Build from this"
             " checkout), unless you build on this machine with --local"
@@ -58,7 +59,7 @@ def check_committed() -> None:
 def prepare(
     place: Place,
     stack: str,
-    platform: Platform,
+    plan: Plan,
     absent: list[str],
     revision: str,
     say: Say,
@@ -73,7 +74,7 @@ def prepare(
     Args:
         place: The project.
         stack: Name of the stack.
-        platform: The stack.
+        plan: The stack.
         absent: Images to build, of `check`.
         revision: Commit to build.
         say: Prints a line.
@@ -84,31 +85,31 @@ def prepare(
         ImagesError: A step failed; the next run continues there.
         CloudError: Google refused.
     """
-    bootstrap.create(place.pulumi(), platform, stack, yes=yes)
+    bootstrap.create(place.pulumi(), plan, stack, yes=yes)
     targets = [
         each
-        for each in build.targets(platform, absent, revision)
+        for each in build.targets(plan.images, absent, revision)
         if not _exists(place.registry, each)
     ]
     if is_local:
         for target in targets:
             build.run_local(target)
     elif targets:
-        _build(place, platform, targets, revision, say)
-    digests = pin_stack(place.registry, platform, revision, absent, say)
+        _build(place, plan.images, targets, revision, say)
+    digests = pin_stack(place.registry, plan.images, revision, absent, say)
     if len(digests) < len(absent):
         raise ImagesError(f"{len(absent) - len(digests)} digests could not be read; see above")
     return digests
 
 
 def _build(
-    place: Place, platform: Platform, targets: list[Target], revision: str, say: Say
+    place: Place, images: ImagesPlan, targets: list[Target], revision: str, say: Say
 ) -> None:
-    if build.is_from_checkout(platform):
-        build.upload(platform, revision, place.objects())
+    if build.is_from_checkout(images):
+        build.upload(images, revision, place.objects())
     cloud = place.cloud()
     started: Mapping[str, build.Started] = {
-        each.build.name: build.start(cloud, platform, each, say) for each in targets
+        each.build.name: build.start(cloud, images, each, say) for each in targets
     }
     build.wait(cloud, started, say)
 

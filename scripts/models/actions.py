@@ -6,6 +6,7 @@ from pathlib import Path
 
 import typer
 
+from infra.plan import resolve
 from infra.reading.load import stack_names
 from scripts.models.places import Place, Target, used_versions
 from scripts.models.progress import size_text
@@ -177,7 +178,7 @@ def remove_version(
 
 
 def _check_unused(session: Session, target: Target, version: str) -> None:
-    used = used_versions({name: stack_of(name) for name in stack_names()})
+    used = used_versions({name: resolve(stack_of(name)) for name in stack_names()})
     for home in target.homes:
         users = used.get((home, version))
         if users:

@@ -14,9 +14,8 @@ from gke_inference.catalogue.versions import base_image
 from gke_inference.storage.weights_job import WeightsDiskArgs, WeightsJob, WeightsJobArgs
 from infra.bootstrap.settings import Project
 from infra.plan import Plan, resolve
-from infra.plan.image_names import pulled_through
-from infra.plan.names import Names, object_name
-from infra.stack import Platform
+from infra.plan.names import object_name
+from infra.plan.project import ProjectPlan
 from scripts.bootstrap import changes, places
 from scripts.bootstrap.state import Surroundings
 from scripts.models.places import Target, targets
@@ -69,21 +68,20 @@ def job_args(plan: Plan, target: Target, options: PushOptions) -> WeightsJobArgs
     Raises:
         CommandError: The disk's zone is not one of the region's.
     """
-    platform = plan.platform
-    region = target.places[0].regions[0]
-    name = job_name(target.name)
+    project, region = plan.project, target.places[0].regions[0]
+    here, name = plan.regions[region], job_name(target.name)
     args = WeightsJobArgs(
         buckets=[home.bucket for home in target.homes],
         folder=target.folder,
-        image=pulled_through(platform, region, base_image("python")),
+        image=here.images.pulled_through(base_image("python")),
         job_name=name,
-        labels={"env": platform.environment},
+        labels=project.labels,
         makes_current=options.makes_current,
-        namespace=Names(platform).namespace(),
-        node_service_account=_node_account(platform, region),
+        namespace=here.namespace,
+        node_service_account=f"{plan.names.node_account(region)}@{project.id}.iam.gserviceaccount.com",
         program=program_files(WORKLOADS),
-        project=platform.project,
-        project_number=str(platform.project_number),
+        project=project.id,
+        project_number=project.number,
         repository=str(options.repository),
         revision=options.revision or "main",
         scratch_gib=scratch_gib(plan, target),
@@ -96,7 +94,7 @@ def job_args(plan: Plan, target: Target, options: PushOptions) -> WeightsJobArgs
     if version is not None:
         args["version"] = version
     if options.snapshot is not None:
-        zones = plan.regions[region].settings.zones
+        zones = here.settings.zones
         disk = plan.models[_model(target)][0].settings.disk
         args["disk"] = WeightsDiskArgs(
             disk_name=f"{name}-fill",
@@ -148,7 +146,7 @@ def _run(
         cloud, surroundings = places.in_google_cloud(project)
     endpoint = cluster_endpoint(cloud, plan, region)
     folder /= f"{plan.platform.project}/{args['job_name']}"
-    stack = _open(surroundings, folder, plan.platform, args["job_name"])
+    stack = _open(surroundings, folder, plan.project, args["job_name"])
     program = job_program(args, kubeconfig(region, endpoint))
     planned = changes.preview(stack, program)
     for change in planned:
@@ -184,7 +182,7 @@ def cluster_endpoint(cloud: Cloud, plan: Plan, region: str) -> str:
 
 
 def _open(
-    surroundings: Surroundings, folder: Path, platform: Platform, name: str
+    surroundings: Surroundings, folder: Path, project: ProjectPlan, name: str
 ) -> automation.Stack:
     """Return the stack of the job; its state is in the folder until it is removed."""
     work, state = folder / "work", folder / "state"
@@ -200,19 +198,14 @@ def _open(
         project_settings=automation.ProjectSettings(PROJECT, "python"),
         pulumi_command=automation.PulumiCommand(root=str(surroundings.cli.parent.parent)),
     )
-    stack = automation.Stack.create_or_select(f"{platform.environment}-{name}", workspace)
-    stack.set_all_config({"gcp:project": automation.ConfigValue(platform.project)})
+    stack = automation.Stack.create_or_select(f"{project.environment}-{name}", workspace)
+    stack.set_all_config({"gcp:project": automation.ConfigValue(project.id)})
     return stack
 
 
 def _model(target: Target) -> str:
     """Return the model of the weights; for a draft, the model that it drafts for."""
     return target.name.partition("/")[0]
-
-
-def _node_account(platform: Platform, region: str) -> str:
-    account = Names(platform).node_account(region)
-    return f"{account}@{platform.project}.iam.gserviceaccount.com"
 
 
 def _done(change: changes.Change) -> None:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from infra.plan import Plan, resolve
+from infra.plan import Plan
 from infra.plan.names import Names
-from infra.stack import Model, Platform
+from infra.stack import Model
 from workloads.engine.weights_manifest import adapter_folder, split
 from workloads.transfer.errors import Refused
 from workloads.transfer.versions import Home
@@ -65,22 +65,22 @@ def targets(plan: Plan) -> dict[str, Target]:
         regions = [each.region for each in served]
         model = served[0].settings
         for key, weights in _weights(name, model):
-            found[key] = _target(plan.platform, key, weights, regions)
+            found[key] = _target(plan.names, key, weights, regions)
         for adapter in model.adapters:
             folder = adapter_folder(split(model.weights)[0], adapter)
             if folder not in folders:  # a canary of another version reads the same adapters
                 key = adapter_folder(name, adapter)
-                made = _target(plan.platform, key, folder, regions)
+                made = _target(plan.names, key, folder, regions)
                 found[key] = replace(made, is_adapter=True)
             folders.add(folder)
     return found
 
 
-def used_versions(platforms: Mapping[str, Platform]) -> dict[tuple[Home, str], list[str]]:
+def used_versions(plans: Mapping[str, Plan]) -> dict[tuple[Home, str], list[str]]:
     """Return the versions that stacks name, with the models that use each: `MODEL of STACK`."""
     found: dict[tuple[Home, str], list[str]] = {}
-    for stack, platform in platforms.items():
-        for target in targets(resolve(platform)).values():
+    for stack, plan in plans.items():
+        for target in targets(plan).values():
             if target.version is None:
                 continue
             for home in target.homes:
@@ -98,11 +98,11 @@ def _weights(name: str, model: Model) -> Iterator[tuple[str, str]]:
         yield f"{name}/models/{other}", further.weights
 
 
-def _target(platform: Platform, name: str, weights: str, regions: list[str]) -> Target:
+def _target(names: Names, name: str, weights: str, regions: list[str]) -> Target:
     path, version = split(weights)
     readers: dict[Home, list[str]] = {}
     for region in regions:
-        uri = Names(platform).weights(path, region)
+        uri = names.weights(path, region)
         bucket, _, folder = uri.removeprefix("gs://").partition("/")
         readers.setdefault(Home(bucket, folder), []).append(region)
     places = tuple(Place(home, tuple(each)) for home, each in readers.items())

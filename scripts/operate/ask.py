@@ -69,7 +69,7 @@ def ask(
         check_folder("--out", out)
         if not _SIZE.fullmatch(size):
             raise CommandError(f"--size: must be auto or a size such as 1024x1024, got {size!r}")
-    refuse_platform(stack_of(stack), stack)
+    refuse_platform(stack_of(stack).layer, stack)
     endpoint = (
         _cloud_endpoint(stack) if cloud else endpoint_of(stack, TwinPaths.default().root.parent)
     )

@@ -13,7 +13,7 @@ def dashboards(stack: StackOption = "local") -> None:
     The files are in build/STACK/dashboards.
     """
     plan = plan_of(stack)
-    refuse_platform(plan.platform, stack)
+    refuse_platform(plan.platform.layer, stack)
     folder = REPOSITORY / "build" / stack / "dashboards"
     for file in write_grafana(plan, folder):
         console.print(f"build/{stack}/dashboards/{file.name}")

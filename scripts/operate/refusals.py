@@ -18,7 +18,6 @@ from infra.plan.front import (
     redirect_port,
     with_gateway,
 )
-from infra.plan.image_names import unbuilt
 from infra.plan.streams import ANSWER_COLUMNS
 from infra.reading.built import unbuilt_problem
 from infra.stack import Front, Layer
@@ -162,10 +161,10 @@ def refuse_unbuilt(stack: str, paths: TwinPaths) -> None:
     platform, placeholders = plan.platform, images()
     if platform.images is None:
         return
-    references = [placeholders[name].reference for name in unbuilt(plan)]
+    references = [placeholders[name].reference for name in plan.images.unbuilt]
     if all(is_pushed(each, paths, platform.project) for each in references):
         return
-    problem = unbuilt_problem(platform, stack, on_twin=True)
+    problem = unbuilt_problem(plan.images, stack, on_twin=True)
     if problem is not None:
         raise CheckFailedError(f"{stack}: {problem.sentence()}")
 

@@ -14,9 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from infra.plan import resolve
-from infra.plan.names import Names
-from infra.stack import Platform, Task
+from infra.plan import Plan
+from infra.stack import Task
 from scripts.terminal.console import CommandError
 from twin.host.paths import REPOSITORY, TwinPaths
 from twin.providers.gcp.effects import gcs
@@ -36,13 +35,13 @@ class SampleWeights(threading.Thread):
     Existing weights and adapters are not changed.
 
     Args:
-        platform: The stack.
+        plan: The stack.
         paths: The twin.
     """
 
-    def __init__(self, platform: Platform, paths: TwinPaths) -> None:
+    def __init__(self, plan: Plan, paths: TwinPaths) -> None:
         super().__init__(daemon=True, name="sample-weights")
-        self._platform = platform
+        self._plan = plan
         self._paths = paths
         self._ended = threading.Event()
         self._problem = ""
@@ -81,10 +80,9 @@ class SampleWeights(threading.Thread):
     def _push(self) -> None:
         from scripts.models.places import targets  # noqa: PLC0415
 
-        plan = resolve(self._platform)
-        own = {Names(self._platform).bucket("models", region) for region in plan.regions}
+        own = {region.model_bucket for region in self._plan.storage.regions.values()}
         # adapters first: a model that has its weights waits for them
-        for target in sorted(targets(plan).values(), key=lambda each: not each.is_adapter):
+        for target in sorted(targets(self._plan).values(), key=lambda each: not each.is_adapter):
             for home in target.homes:
                 if not self._has_bucket(home, own):
                     return
@@ -100,7 +98,7 @@ class SampleWeights(threading.Thread):
                     self.lines.append(f"{target.name}, version {version}, to {home.uri}")
 
     def _is_video(self, target: str) -> bool:
-        model = self._platform.models.get(target)
+        model = self._plan.platform.models.get(target)
         return model is not None and model.task is Task.VIDEO
 
     def _has_bucket(self, home: "Home", own: set[str]) -> bool:
@@ -111,7 +109,7 @@ class SampleWeights(threading.Thread):
                     if gcs.has_bucket(self._paths, home.bucket):
                         return True
                     if home.bucket not in own:
-                        gcs.create_bucket(self._paths, home.bucket, self._platform.project)
+                        gcs.create_bucket(self._paths, home.bucket, self._plan.project.id)
                         continue
             self._doing = f"{home.uri} does not exist"
             self._ended.wait(_LOOK_SECONDS)

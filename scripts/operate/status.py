@@ -3,7 +3,6 @@
 import json
 from collections.abc import Sequence
 
-from infra.plan.names import Names
 from scripts.backend.choose import CloudOption, open_backend
 from scripts.backend.drift import Drift
 from scripts.shared.clusters import close
@@ -19,7 +18,7 @@ from scripts.shared.replica_status import (
 )
 from scripts.shared.weights_status import Waiting, find_waiting, print_waiting
 from scripts.terminal.console import console
-from scripts.terminal.options import JsonOption, StackOption, plan_of, stack_of
+from scripts.terminal.options import JsonOption, StackOption, plan_of
 from twin.host.paths import TwinPaths
 
 
@@ -54,12 +53,12 @@ def status(
     On the twin, also names the objects of the stack that somebody deleted or changed.
     """
     check_stack(stack)
-    platform = stack_of(stack)
+    plan = plan_of(stack)
     with open_backend(stack, cloud=cloud) as backend:
         endpoint = backend.endpoint()
         clusters = backend.clusters()
-        replicas = find_replicas(clusters, own_namespace(platform))
-        waiting = find_waiting(clusters, Names(platform).namespace())
+        replicas = find_replicas(clusters, own_namespace(plan.names))
+        waiting = find_waiting(clusters, plan.names.namespace())
         metrics = dict(backend.metrics())
         drift = backend.drift()
         close(clusters)
@@ -73,6 +72,6 @@ def status(
     print_replicas(replicas)
     console.print(f"Gateway  {endpoint}")
     if not cloud:
-        for url in publish(plan_of(stack), TwinPaths.default()).values():
+        for url in publish(plan, TwinPaths.default()).values():
             console.print(f"Watch    {url}", soft_wrap=True)
     print_prometheus(metrics)

@@ -11,7 +11,6 @@ import typer
 from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
 from infra.plan import Plan
 from infra.plan.clients import gated
-from infra.plan.names import Names
 from infra.reading.load import teams_of
 from infra.stack import Layer
 from scripts.backend.drift import drift_of, repair
@@ -167,7 +166,7 @@ def up(
     guard(engine, stack)
     preload()
     is_platform = plan.platform.layer is Layer.PLATFORM
-    pushed = SampleWeights(plan.platform, paths) if weights and not is_platform else None
+    pushed = SampleWeights(plan, paths) if weights and not is_platform else None
     _deploy(engine, stack, pushed, verbose)
     outputs = engine.outputs(stack)
     lead(outputs, paths.ca_bundle)
@@ -264,15 +263,16 @@ def _end_of_platform(stack: str, outputs: dict[str, Any], begun: float) -> None:
 
 
 def _namespace(stack: str) -> str:
-    return Names(stack_of(stack)).namespace()
+    return plan_of(stack).names.namespace()
 
 
 def _print_addresses(paths: TwinPaths, stack: str, outputs: dict[str, Any]) -> None:
     """Print the replicas and the addresses of gateway, dashboards and metrics."""
     endpoint: str = outputs["endpoint"]
-    print_replicas(find_replicas(of_twin(paths), own_namespace(stack_of(stack))))
+    plan = plan_of(stack)
+    print_replicas(find_replicas(of_twin(paths), own_namespace(plan.names)))
     console.print(f"Gateway  {endpoint}  (also in {paths.root.parent.name}/{stack}/endpoint)")
-    for url in publish(plan_of(stack), paths).values():
+    for url in publish(plan, paths).values():
         console.print(f"Watch    {url}", soft_wrap=True)
     listed_at = str(outputs.get("catalogue", CATALOGUE_PATH)).removesuffix(CATALOGUE_PATH)
     console.print(f"Models   {', '.join(models(endpoint + listed_at))}")

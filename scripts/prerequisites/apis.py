@@ -4,10 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from infra.deploy.project import services_of
 from infra.plan.clients import certificates_of, gated, people_of
 from infra.plan.front import certificate_zone, has_networks, record_zone
-from infra.plan.storage import has_filestore, lustre_regions, services_range
 from infra.stack import Front, Layer, Platform
 from scripts.prerequisites.finding import Finding, Project, State, enable, judged
 from scripts.prerequisites.wanted import secret_versions
@@ -95,7 +93,7 @@ def number(project: Project) -> Iterator[Finding]:
 
 def apis(project: Project) -> Iterator[Finding]:
     """Yield whether the stack's APIs are enabled, with a row for each disabled API."""
-    wanted = services_of(project.plan.platform)
+    wanted = project.plan.project.services
     subject, name = "API", f"{len(wanted)} APIs"
     missing: list[str] = []
 
@@ -123,7 +121,7 @@ def apis(project: Project) -> Iterator[Finding]:
 
 def permissions_of(project: Project) -> dict[str, str]:
     """Return the permissions for a deployment of the stack, each with a role that has it."""
-    platform = project.plan.platform
+    plan, platform = project.plan, project.plan.platform
     if platform.layer is Layer.SERVING:
         return _SERVING
     images = platform.images
@@ -143,9 +141,9 @@ def permissions_of(project: Project) -> dict[str, str]:
         **(_FRONT if platform.gateway.front is Front.GLOBAL else {}),
         **(_CLIENT_CERTIFICATES if certificates_of(platform) is not None else {}),
         **(_RECORDS if project.id in _zone_projects(platform) else {}),
-        **(_FILESTORE if has_filestore(platform) else {}),
-        **(_LUSTRE if lustre_regions(platform) else {}),
-        **(_PEERING if services_range(platform) is not None else {}),
+        **(_FILESTORE if plan.storage.has_filestore else {}),
+        **(_LUSTRE if plan.storage.has_lustre else {}),
+        **(_PEERING if plan.storage.services_range is not None else {}),
         **(_PEOPLE if people_of(platform) is not None else {}),
         **(_KEYS if gated(platform) is not None else {}),
     }

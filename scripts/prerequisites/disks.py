@@ -21,7 +21,7 @@ _USE: Final = {
 def disks(project: Project) -> Iterator[Finding]:
     """Yield whether every snapshot and the disk image exist and may be used."""
     yield from _snapshots(project)
-    cache = project.plan.platform.storage.image_cache
+    cache = project.plan.storage.image_cache
     if cache is not None and cache.archive is not None:
         yield _archive(project, cache.archive)
     path = disk_image(project.plan)

@@ -13,7 +13,7 @@ from infra.plan.front import (
     needs_private_zone,
     record_zone,
 )
-from infra.plan.names import Names
+from infra.plan.names import resolve_names
 from infra.stack import Exposure, Front
 from scripts.prerequisites.finding import Finding, Project, State, judged
 from scripts.shared.google_cloud import CloudError, NotFound
@@ -218,11 +218,11 @@ def _addresses(project: Project) -> dict[str, str]:
     """
     platform = project.plan.platform
     address, places = (
-        Names(platform).address(),
+        resolve_names(platform).address(),
         {name: f"regions/{name}" for name in platform.regions},
     )
     if platform.gateway.front is Front.GLOBAL:
-        address, places = Names(platform).front(), {"global": "global"}
+        address, places = resolve_names(platform).front(), {"global": "global"}
     found: dict[str, str] = {}
     for region, place in places.items():
         url = f"compute.googleapis.com/compute/v1/projects/{project.id}/{place}/addresses"
@@ -244,7 +244,7 @@ def sign_in(project: Project) -> Iterator[Finding]:
     people = people_of(project.plan.platform)
     if people is None:
         return
-    subject, name = "backend service of people", f"{Names(project.plan.platform).front()}-people"
+    subject, name = "backend service of people", f"{project.plan.names.front()}-people"
 
     def look() -> Finding:
         field, given = "clients.people.backend_service", people.backend_service

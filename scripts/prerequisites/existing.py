@@ -27,7 +27,7 @@ def existing(project: Project) -> Iterator[Finding]:
     docs.cloud.google.com/storage/docs/json_api/v1/buckets, docs.cloud.google.com/kms/docs/reference
     and docs.cloud.google.com/artifact-registry/docs/reference/rest (2026-11-22).
     """
-    network = project.plan.platform.existing.network
+    network = project.plan.network.existing
     archives = project.plan.platform.storage.archives
     if network is not None:
         yield thing(project, "network", network, f"{_COMPUTE}/{network}", lambda _: "")

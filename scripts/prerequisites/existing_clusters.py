@@ -6,7 +6,6 @@ from typing import Any, Final
 from gke_inference.catalogue.versions import gke_minimum, version_key
 from infra.plan import RegionPlan
 from infra.plan.gke_version import FROM_ZERO, scales_from_zero
-from infra.plan.storage import filestore_of, lustre_of
 from infra.stack import ClusterMode
 from scripts.prerequisites.existing import thing
 from scripts.prerequisites.finding import Finding, Project, State, judged
@@ -60,7 +59,7 @@ def problems(project: Project, region: RegionPlan, found: Json) -> Iterator[str]
     is_fuse = _at(found, "addonsConfig", "gcsFuseCsiDriverConfig", "enabled") is True
     if not is_fuse and not is_autopilot:  # Autopilot always has it
         yield "has no GCS FUSE driver; must have the add-on GcsFuseCsiDriver"
-    yield from _drivers(project, region, found, is_autopilot=is_autopilot)
+    yield from _drivers(region, found, is_autopilot=is_autopilot)
     is_ray = _at(found, "addonsConfig", "rayOperatorConfig", "enabled") is True
     if region.has_ray_clusters and not is_ray:
         yield "has no Ray operator; must have the add-on RayOperator"
@@ -71,16 +70,13 @@ def problems(project: Project, region: RegionPlan, found: Json) -> Iterator[str]
     yield from _of_the_stack(project, region, found, is_autopilot=is_autopilot)
 
 
-def _drivers(
-    project: Project, region: RegionPlan, found: Json, *, is_autopilot: bool
-) -> Iterator[str]:
+def _drivers(region: RegionPlan, found: Json, *, is_autopilot: bool) -> Iterator[str]:
     """Yield missing drivers of shared folders; Autopilot has that of Filestore."""
-    platform = project.plan.platform
     has_share = _at(found, "addonsConfig", "gcpFilestoreCsiDriverConfig", "enabled") is True
-    if filestore_of(platform, region.name) is not None and not has_share and not is_autopilot:
+    if region.storage.filestore is not None and not has_share and not is_autopilot:
         yield "has no Filestore driver; must have the add-on GcpFilestoreCsiDriver"
     has_lustre = _at(found, "addonsConfig", "lustreCsiDriverConfig", "enabled") is True
-    if lustre_of(platform, region.name) is not None and not has_lustre:
+    if region.storage.lustre is not None and not has_lustre:
         yield "has no Managed Lustre driver; must have the add-on LustreCsiDriver"
 
 
@@ -97,7 +93,7 @@ def _place(project: Project, region: RegionPlan, found: Json) -> Iterator[str]:
     outside = [zone for zone in settings.zones if zone not in found.get("locations", [])]
     if outside and not is_autopilot:
         yield f"has no nodes in {', '.join(outside)}; must have nodes in those zones"
-    network, subnet = project.plan.platform.existing.network, settings.existing.subnet
+    network, subnet = project.plan.network.existing, settings.existing.subnet
     config: dict[str, Any] = found.get("networkConfig", {})
     for kind, wanted in (("network", network), ("subnetwork", subnet and subnet.name)):
         if wanted is not None and not str(config.get(kind, "")).endswith(wanted):

@@ -5,9 +5,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from gke_inference.catalogue.versions import Build, builds, images, is_placeholder
-from infra.plan.image_names import from_repository, needed
-from infra.reading.built import stack_of_images
-from infra.stack import Region
 from scripts.images.build import trigger_url
 from scripts.images.registry import RegistryError, host_of
 from scripts.prerequisites.finding import Finding, Project, State, judged
@@ -27,13 +24,12 @@ def references(project: Project) -> dict[str, str]:
     Images that are pulled through a cache are referenced in their original registry: it must have
     them, and `up` creates the cache.
     """
-    platform, known = project.plan.platform, images()
+    plan, known = project.plan.images, images()
     found: dict[str, str] = {}
-    for region in project.plan.regions:
-        stand_ins = from_repository(platform, region)
-        for name in needed(project.plan):
+    for region in plan.regions.values():
+        for name in plan.needed:
             reference = known[name].reference
-            found.setdefault(stand_ins.get(reference, reference), name)
+            found.setdefault(region.from_repository.get(reference, reference), name)
     return found
 
 
@@ -69,9 +65,7 @@ def _image(project: Project, name: str, reference: str) -> Finding:
 def _unbuilt(project: Project, name: str, which: str) -> Finding:
     """Return what is left to do for an image that only our builds create and no digest pins."""
     known, build, missing = images(), builds()[name], State.MISSING
-    settings = project.plan.platform.images
-    own = settings is not None and settings.repository is not None
-    if not own and not any(each.existing.repository for each in _regions(project)):
+    if all(region.repository is None for region in project.plan.images.regions.values()):
         says = (
             "only this repository's builds create it; add"
             " `images: {repository: engines, build: {}}` to the stack"
@@ -97,10 +91,6 @@ def _unbuilt(project: Project, name: str, which: str) -> Finding:
         return Finding("image", which, missing, "no digest in images.digests", prepare)
 
     return judged(project, "image", which, look)
-
-
-def _regions(project: Project) -> list[Region]:
-    return list(project.plan.platform.regions.values())
 
 
 def _supply_chain(project: Project, build: Build) -> Iterator[str]:
@@ -132,7 +122,7 @@ def _make(project: Project, name: str) -> str:
 
 
 def _owner(project: Project) -> str:
-    return stack_of_images(project.plan.platform, project.stack)
+    return project.plan.images.owner or project.stack
 
 
 def connection(project: Project) -> Iterator[Finding]:

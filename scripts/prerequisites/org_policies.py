@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from infra.deploy.project import services_of
+from infra.plan import Plan
 from infra.plan.front import has_internal_gateways
-from infra.plan.storage import services_range
-from infra.stack import Front, Platform
+from infra.stack import Front
 from scripts.prerequisites.finding import Finding, Project, State, judged
 
 _POLICIES: Final = "orgpolicy.googleapis.com/v2/projects"
@@ -47,25 +46,25 @@ class Effective:
 
 
 Verdict = tuple[State, str]
-Judge = Callable[[Platform, Effective], Verdict]
+Judge = Callable[[Plan, Effective], Verdict]
 
 _FINE: Final[Verdict] = (State.MET, "")
 
 
 def _refused_if_enforced(says: str) -> Judge:
-    def judge(platform: Platform, policy: Effective) -> Verdict:
-        del platform
+    def judge(plan: Plan, policy: Effective) -> Verdict:
+        del plan
         return (State.MISSING, says) if policy.is_enforced else _FINE
 
     return judge
 
 
-def _locations(platform: Platform, policy: Effective) -> Verdict:
+def _locations(plan: Plan, policy: Effective) -> Verdict:
     """Judge gcp.resourceLocations: groups such as `in:us-locations` match by prefix.
 
     Google defines which regions of Europe are in `in:eu-locations`; this is not guessed.
     """
-    regions = list(platform.regions)
+    regions = list(plan.regions)
     if policy.denies_all:
         return State.MISSING, f"denies every location; must allow {', '.join(regions)}"
     denied = [each for each in regions if any(_is_in(each, word) for word in policy.denied)]
@@ -86,14 +85,14 @@ def _is_in(region: str, word: str) -> bool:
     return region == name or (word.startswith("in:") and region.startswith(f"{name}-"))
 
 
-def _services(platform: Platform, policy: Effective) -> Verdict:
-    wanted = services_of(platform)
+def _services(plan: Plan, policy: Effective) -> Verdict:
+    wanted = plan.project.services
     refused = [each for each in wanted if not _is_allowed(policy, each)]
     return (State.MISSING, f"denies {', '.join(refused)}") if refused else _FINE
 
 
-def _load_balancers(platform: Platform, policy: Effective) -> Verdict:
-    gateway = platform.gateway
+def _load_balancers(plan: Plan, policy: Effective) -> Verdict:
+    gateway = plan.platform.gateway
     wanted = [("INTERNAL", "INTERNAL_HTTP_HTTPS")]
     if not has_internal_gateways(gateway):
         wanted = [("EXTERNAL", "EXTERNAL_MANAGED_HTTP_HTTPS")]
@@ -107,16 +106,16 @@ def _load_balancers(platform: Platform, policy: Effective) -> Verdict:
     return _FINE
 
 
-def _image_projects(platform: Platform, policy: Effective) -> Verdict:
-    cache = platform.storage.image_cache
+def _image_projects(plan: Plan, policy: Effective) -> Verdict:
+    cache = plan.storage.settings.image_cache
     if cache is None or cache.project is None:
         return _FINE
     wanted = f"projects/{cache.project}"
     return _FINE if _is_allowed(policy, wanted) else (State.MISSING, f"does not allow {wanted}")
 
 
-def _shielded(platform: Platform, policy: Effective) -> Verdict:
-    classes = [name for name, each in platform.capacity.items() if each.node_pools is None]
+def _shielded(plan: Plan, policy: Effective) -> Verdict:
+    classes = [name for name, each in plan.platform.capacity.items() if each.node_pools is None]
     if not policy.is_enforced or not classes:
         return _FINE
     return State.UNSEEN, (
@@ -125,8 +124,8 @@ def _shielded(platform: Platform, policy: Effective) -> Verdict:
     )
 
 
-def _members(platform: Platform, policy: Effective) -> Verdict:
-    del platform
+def _members(plan: Plan, policy: Effective) -> Verdict:
+    del plan
     if not policy.allowed:
         return _FINE
     return State.UNSEEN, (
@@ -135,9 +134,9 @@ def _members(platform: Platform, policy: Effective) -> Verdict:
     )
 
 
-def _peerings(platform: Platform, policy: Effective) -> Verdict:
+def _peerings(plan: Plan, policy: Effective) -> Verdict:
     """Judge compute.restrictVpcPeering, for the peering that Managed Lustre needs."""
-    if services_range(platform) is None:
+    if plan.storage.services_range is None:
         return _FINE
     if policy.denies_all:
         return State.MISSING, "denies peerings; storage.lustre needs one with Google's services"
@@ -201,7 +200,7 @@ def _look(project: Project, constraint: str, judge: Judge) -> Callable[[], Findi
             f"{_POLICIES}/{project.id}/policies/{constraint}:getEffectivePolicy"
         )
         policy = Effective.of(answer)
-        state, says = judge(project.plan.platform, policy)
+        state, says = judge(project.plan, policy)
         if state is State.MISSING and policy.has_conditions:
             says = f"{says}, for some tags; whether the project has them is not checked"
             return Finding(_SUBJECT, constraint, State.UNSEEN, says)

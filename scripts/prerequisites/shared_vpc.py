@@ -17,10 +17,9 @@ def shared_vpc(project: Project) -> Iterator[Finding]:
 
     docs.cloud.google.com/kubernetes-engine/docs/how-to/cluster-shared-vpc (2026-11-22).
     """
-    network = project.plan.platform.existing.network
-    if network is None or network.split("/")[1] == project.id:
+    host = project.plan.network.host_project
+    if host is None:
         return
-    host = network.split("/")[1]
     yield _attached(project, host)
     gke = f"serviceAccount:service-{project.number}@container-engine-robot.iam.gserviceaccount.com"
     apis = f"serviceAccount:{project.number}@cloudservices.gserviceaccount.com"

@@ -31,10 +31,10 @@ def snapshots(plan: Plan) -> dict[str, tuple[str, int]]:
 
 def disk_image(plan: Plan) -> str | None:
     """Return the disk image of nodes, as `projects/P/global/images/NAME`; None if `up` makes it."""
-    cache = plan.platform.storage.image_cache
+    cache = plan.storage.image_cache
     if cache is None or cache.archive is not None:
         return None
-    return f"projects/{cache.project or plan.platform.project}/global/images/{cache.name}"
+    return f"projects/{cache.project}/global/images/{cache.name}"
 
 
 def secret_versions(plan: Plan) -> dict[str, str]:

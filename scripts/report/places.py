@@ -183,7 +183,7 @@ def _place(plan: Plan, region: RegionPlan, lines: list[Served]) -> Place:
     for one in lines:
         by_model.setdefault(one.model, []).append(one)
     kind, system_nodes, upgrades = (
-        _of_cluster(plan, region)
+        _of_cluster(region)
         if region.settings.existing.cluster is None
         else (f"{region.settings.mode.value}, exists, GKE {region.settings.version}", *_ELSEWHERE)
     )
@@ -200,10 +200,10 @@ def _place(plan: Plan, region: RegionPlan, lines: list[Served]) -> Place:
     )
 
 
-def _of_cluster(plan: Plan, region: RegionPlan) -> tuple[str, str, str]:
+def _of_cluster(region: RegionPlan) -> tuple[str, str, str]:
     """Return kind, system nodes and upgrades of a cluster that the stack creates."""
     settings = region.settings
-    pool, window = settings.system_pool, plan.platform.maintenance_of(region.name)
+    pool, window = settings.system_pool, region.cluster.maintenance
     channel = settings.release_channel.value
     return (
         f"{settings.mode.value}, {settings.cluster.value}, {channel} channel",

@@ -62,7 +62,7 @@ def versions(plan: Plan, worlds: Iterable[World]) -> Versions:
         if each.kind == "CustomResourceDefinition"
     }
     return Versions(
-        tuple(rows(plan.platform, next(iter(plan.regions)))),
+        tuple(rows(plan.images, next(iter(plan.regions)))),
         _kubernetes(plan),
         {name: dict(sorted(found.items())) for name, found in sorted(kinds.items())},
         dict(sorted(definitions.items())),

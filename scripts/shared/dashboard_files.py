@@ -6,7 +6,6 @@ from gke_inference.observability.alert_source import RUNBOOKS, runbook_name, sou
 from gke_inference.observability.dashboard_source import dashboards as made_for
 from infra.deploy.observability import scope
 from infra.plan import Plan
-from infra.plan.names import Names
 from scripts.observe.grafana import WINDOW, grafana_dashboard
 from scripts.observe.page import NAME, console_page, runbook_page
 from twin.cluster import lifecycle as clusters
@@ -26,7 +25,7 @@ def write_grafana(plan: Plan, folder: Path) -> list[Path]:
     if not plan.models:
         return []  # dashboards of a platform belong to its serving stacks
     folder.mkdir(parents=True, exist_ok=True)
-    stack = Names(plan.platform).title().replace(" ", "-")
+    stack = plan.names.title().replace(" ", "-")
     written: list[Path] = []
     for page in made_for(scope(plan), window=WINDOW):
         file = folder / f"{page.name}.json"
@@ -52,7 +51,7 @@ def publish(plan: Plan, paths: TwinPaths) -> dict[str, str]:
     A cluster whose Prometheus never ran has none.
     """
     pages = made_for(scope(plan), window=_TWIN_WINDOW)
-    title = Names(plan.platform).title()
+    title = plan.names.title()
     urls: dict[str, str] = {}
     for folder in clusters.folders(paths):
         address = address_of(folder)

@@ -9,10 +9,11 @@ from typing import Any
 
 from gke_inference.catalogue.problems import one_of
 from infra.plan import resolve
-from infra.reading.layers import is_serving, platform_name
+from infra.reading.layers import is_serving
 from infra.reading.load import PROJECT, STACKS, platform_of, read, stack_names, teams_of
 from infra.reading.platform_reference import OUTPUT, planned
-from infra.stack import Layer, Platform
+from infra.stack import Layer
+from infra.stack.layers import platform_name
 from infra.stack.problems import StackError
 from scripts.shared.engine import Engine
 from scripts.terminal.console import CommandError
@@ -126,13 +127,13 @@ def serving_stacks_up(engine: Engine, stack: str) -> list[str]:
     )
 
 
-def refuse_platform(platform: Platform, stack: str) -> None:
+def refuse_platform(layer: Layer, stack: str) -> None:
     """Check that a stack has its own models, for commands about models.
 
     Raises:
         CommandError: It is a platform; the message names its serving stacks.
     """
-    if platform.layer is Layer.PLATFORM:
+    if layer is Layer.PLATFORM:
         serving = ", ".join(teams_of(stack)) or "none"
         raise CommandError(
             f"--stack: must have models, got {stack!r}: a platform's are in its serving stacks"

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from infra.plan.names import Names
-from infra.stack import Layer, Platform
+from infra.stack import Layer
 from planner.amount import Amount, price_notes, total
 from scripts.shared.clusters import Cluster, answering
 from scripts.shared.placements import Placement, placements_in
@@ -28,9 +28,9 @@ class Total:
         return cls(total(one.usd_per_hour for one in replicas if one.usd_per_hour is not None))
 
 
-def own_namespace(platform: Platform) -> str | None:
+def own_namespace(names: Names) -> str | None:
     """Return the namespace of a team's stack, which limits its replicas; None for other stacks."""
-    return Names(platform).namespace() if platform.layer is Layer.SERVING else None
+    return names.namespace() if names.layer is Layer.SERVING else None
 
 
 def find_replicas(clusters: Iterable[Cluster], namespace: str | None = None) -> list[Placement]:

@@ -35,7 +35,7 @@ def platform(**more: Any) -> Any:
 def command_lines(**more: Any) -> list[list[str]]:
     """The engine's arguments on each kind of hardware."""
     stack = platform(**more)
-    args = assemble_models.server_args(stack, served_in(stack, MODEL, "us-central1"))
+    args = assemble_models.server_args(served_in(stack, MODEL, "us-central1"))
     rungs = [check_rung(rung) for rung in args["rungs"]]
     found = model_plan(args, rungs).spec.serving.values()
     return [arguments(serving) for serving in found]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gke_inference.gateway.routes import PATHS_BY_TASK
-from infra.deploy.project import services_of
+from infra.plan import resolve
 from infra.reading.load import parse, platform_of
 from infra.stack import Task
 from infra.stack.problems import StackError
@@ -22,7 +22,7 @@ def document() -> dict[str, Any]:
 
 def test_apigee_takes_the_place_of_the_gate_its_keys_and_its_counters(deployed: Deployed):
     platform = parse(json.dumps(document()))
-    assert "apigee.googleapis.com" in services_of(platform)
+    assert "apigee.googleapis.com" in resolve(platform).project.services
     found: dict[str, list[dict[str, Any]]] = {}
     for seen in deployed(platform).registrations:
         found.setdefault(seen.type.rpartition(":")[2], []).append(seen.inputs)

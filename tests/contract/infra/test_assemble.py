@@ -20,7 +20,7 @@ from infra.deploy.region import bucket_args
 from infra.plan import ServedModel, resolve
 from infra.plan.capacity import rungs as rungs_of
 from infra.plan.front import endpoint
-from infra.plan.names import Names, object_name
+from infra.plan.names import object_name, resolve_names
 from infra.reading.load import parse, read
 from infra.stack import Exposure, Gateway, Platform
 from tests.contract.infra.broken_stacks import edited
@@ -30,6 +30,12 @@ from tests.contract.infra.resolved import region_of, served_in
 MODEL = "llama-3.1-8b"
 BUCKETS = {"models": "m", "caches": "c"}
 OWN = "acme-local-models-us-central1"
+
+
+def buckets_of(platform: Platform, region: str) -> dict[str, Any]:
+    """Return the arguments of the buckets of a region."""
+    found = bucket_args(region_of(platform, region), platform.storage, platform.teams)
+    return {**found}
 
 
 def platform(base: str, *edits: tuple[list[str | int], Any]) -> Platform:
@@ -46,7 +52,7 @@ def test_weights_of_the_platform_are_read_in_the_region_of_the_replica() -> None
 
 def test_weights_of_a_bucket_that_exists_are_read_there() -> None:
     local = platform("local", (["models", MODEL, "weights"], "gs://acme-weights/llama/"))
-    args: Any = assemble_models.server_args(local, served_in(local, MODEL, "us-central1"))
+    args: Any = assemble_models.server_args(served_in(local, MODEL, "us-central1"))
     assert args["weights"] == "gs://acme-weights/llama"
     assert args["adapters"]["sql"] == "gs://acme-weights/llama/adapters/sql"
 
@@ -54,7 +60,7 @@ def test_weights_of_a_bucket_that_exists_are_read_there() -> None:
 def test_a_bucket_that_all_regions_share_is_granted_once_in_the_first_region_by_name() -> None:
     prod = platform("prod", (["models", MODEL, "weights"], "gs://acme-weights/llama"))
     args: Any = {
-        region: assemble_models.identity_args(prod, served_in(prod, MODEL, region), BUCKETS)
+        region: assemble_models.identity_args(served_in(prod, MODEL, region), BUCKETS)
         for region in prod.regions
     }
     granted = {region: set(each["bucket_roles"]) for region, each in args.items()}
@@ -97,8 +103,8 @@ def drafting(weights: str, draft: str) -> tuple[Platform, ServedModel]:
 def test_a_model_reads_the_bucket_of_its_draft_model_too(
     weights: str, draft: str, read: dict[str, str]
 ) -> None:
-    local, served = drafting(weights, draft)
-    args: Any = assemble_models.identity_args(local, served, BUCKETS)
+    _, served = drafting(weights, draft)
+    args: Any = assemble_models.identity_args(served, BUCKETS)
     found = {title: each["bucket"] for title, each in args["bucket_roles"].items()}
     assert found == {**read, "caches": "c"}
 
@@ -113,7 +119,7 @@ def test_a_draft_model_renames_no_grant_of_a_job_for_the_weights() -> None:
 def test_a_model_writes_compiled_programs_and_nothing_else() -> None:
     prod = read("prod")
     served = served_in(prod, "llama-3.3-70b", "us-central1")
-    args: Any = assemble_models.identity_args(prod, served, BUCKETS)
+    args: Any = assemble_models.identity_args(served, BUCKETS)
     assert args["bucket_roles"] == {
         "models": {"access": "read", "bucket": "m"},
         "caches": {"access": "write", "bucket": "c"},
@@ -130,7 +136,7 @@ def test_a_region_without_a_tpu_has_a_bucket_for_compiled_programs_too() -> None
         (["models", MODEL, "replicas"], {"min": 1, "max": 2}),
         (["models", MODEL, "form"], "single"),
     )
-    assert set(bucket_args(local, region_of(local, "us-central1"))) == {
+    assert set(buckets_of(local, "us-central1")) == {
         "caches",
         "models",
     }
@@ -139,7 +145,7 @@ def test_a_region_without_a_tpu_has_a_bucket_for_compiled_programs_too() -> None
 def test_versions_and_real_folders_exclude_each_other() -> None:
     def models(stack: str, region: str) -> Any:
         found = read(stack)
-        return bucket_args(found, region_of(found, region))["models"]
+        return buckets_of(found, region)["models"]
 
     staging, prod = models("staging", "us-central1"), models("prod", "us-central1")
     assert (staging["versioning"], staging["folders"]) == (True, False)
@@ -173,7 +179,6 @@ def test_what_a_stack_says_of_a_cluster_reaches_it() -> None:
         ),
     )
     args: Any = cluster_args(
-        local,
         region_of(local, "us-central1"),
         network="n",
         subnetwork="s",
@@ -200,16 +205,16 @@ def test_an_image_that_is_made_has_an_archive_and_one_that_exists_a_project() ->
             {"image_cache": {"name": "engines", "archive": "gs://acme-images/engines.tar.gz"}},
         ),
     )
-    assert image_cache_args(made) == {
+    assert image_cache_args(resolve(made).storage.image_cache) == {
         "image_name": "engines",
         "project": "acme-inference-local",
         "raw_disk": "gs://acme-images/engines.tar.gz",
     }
-    assert image_cache_args(read("prod")) == {
+    assert image_cache_args(resolve(read("prod")).storage.image_cache) == {
         "image_name": "acme-engines",
         "project": "acme-images",
     }
-    assert image_cache_args(read("local")) is None
+    assert image_cache_args(resolve(read("local")).storage.image_cache) is None
 
 
 def test_the_other_half_of_a_pair_fills_what_the_first_cannot_get() -> None:
@@ -284,15 +289,14 @@ def test_a_rung_without_a_published_price_shows_none() -> None:
 
 
 def test_a_model_is_described_by_what_a_caller_must_know() -> None:
-    dev = read("dev")
-    facts = described(dev, "qwen3-embedding-0.6b", dev.models["qwen3-embedding-0.6b"])
+    facts = described(resolve(read("dev")), "qwen3-embedding-0.6b")
     assert facts["task"] == "embed"
     assert facts["form"] == "single"
     assert facts["regions"] == ["us-central1"]
 
 
 def test_names_begin_with_prefix_and_environment() -> None:
-    names = Names(read("prod"))
+    names = resolve_names(read("prod"))
     assert names.cluster("us-central1") == "acme-prod-us-central1"
     assert names.bucket("models", "us-central1") == "acme-prod-models-us-central1"
     assert object_name("llama-3.1_8b") == "llama-3-1-8b"

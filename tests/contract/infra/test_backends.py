@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from infra.deploy.project import services_of
 from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
-from infra.plan.image_names import needed
 from infra.reading.load import parse, platform_of
 from infra.stack.problems import StackError
 from tests.shipped_stacks import EXAMPLES
@@ -108,15 +106,15 @@ def test_no_key_is_in_the_state(seen):
 def test_the_apis_of_backends_are_switched_on_only_where_they_are_called():
     platform = parse(json.dumps(document()))
     wanted = {"aiplatform.googleapis.com", "iamcredentials.googleapis.com"}
-    assert wanted <= set(services_of(platform))
+    assert wanted <= set(resolve(platform).project.services)
     without = document()
     del without["models"][MODEL]["fallback"], without["backends"]
     without["clients"]["teams"]["assistant"]["models"] = [MODEL]
     without["clients"]["prices"] = {MODEL: without["clients"]["prices"][MODEL]}
     plain = parse(json.dumps(without))
-    assert not wanted & set(services_of(plain))
-    assert "relay" in needed(resolve(platform))
-    assert "relay" not in needed(resolve(plain))
+    assert not wanted & set(resolve(plain).project.services)
+    assert "relay" in resolve(platform).images.needed
+    assert "relay" not in resolve(plain).images.needed
 
 
 def test_the_tokens_of_backends_are_a_line_of_the_cost_without_a_price():

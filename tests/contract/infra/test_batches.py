@@ -9,7 +9,6 @@ from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
 from infra.plan.batches import batches
 from infra.plan.gke_version import needed
-from infra.plan.image_names import needed as images_of
 from infra.reading.load import parse
 from infra.stack import Canary
 from infra.stack.engines import Engine
@@ -147,8 +146,8 @@ def test_a_stack_without_batches_has_nothing_of_them(deployed: Any) -> None:
     assert not [name for name in names if name.startswith("batch")]
     (extension,) = seen.all("kubernetes:networking.gke.io/v1:GCPRoutingExtension")
     assert "matchCondition" not in extension.inputs["spec"]["extensionChains"][0]
-    assert "batch" not in images_of(resolve(platform))
-    assert "batch" in images_of(resolve(platform_with({})))
+    assert "batch" not in resolve(platform).images.needed
+    assert "batch" in resolve(platform_with({})).images.needed
 
 
 def test_the_bucket_is_in_the_cost() -> None:

@@ -25,7 +25,7 @@ from infra.bootstrap.roles import (
     TABLE_ROLES,
 )
 from infra.bootstrap.settings import Ci, Project, StackSettings
-from infra.deploy import project as platform_project
+from infra.plan.services import SERVICES as PLATFORM_SERVICES
 from tests.contract.recorder import Recorder
 
 PROD = StackSettings("prod", "acme", "us-central1", Ci.parse("github:acme/inference"))
@@ -108,7 +108,7 @@ def test_the_apis_of_every_stack_are_on_once(engine_stand_in):
 
 
 def test_the_apis_of_the_platform_are_on_before_its_first_run():
-    assert set(platform_project.SERVICES) <= set(SERVICES)
+    assert set(PLATFORM_SERVICES) <= set(SERVICES)
 
 
 def test_ci_deploys_from_the_main_branch_only_and_has_no_key(engine_stand_in):

@@ -8,6 +8,7 @@ import pytest
 from infra.bootstrap.ci import deploy_roles
 from infra.bootstrap.roles import SECRET_ROLE
 from infra.bootstrap.settings import Project
+from infra.plan import resolve
 from infra.reading.load import STACKS, parse, platform_of
 from scripts.bootstrap.command import settings_of
 from tests.contract.infra.cloud import Deployed
@@ -78,7 +79,7 @@ def test_the_deploying_identity_has_a_role_for_each_resource(deployed: Deployed,
         else ROLES[each.partition("/")[0]]
         for each in found
     }
-    settings = settings_of(platform, file.stem.partition(".")[2], None, None)
+    settings = settings_of(resolve(platform), file.stem.partition(".")[2], None, None)
     granted = [*deploy_roles(settings), *([SECRET_ROLE] if settings.has_secrets else [])]
     has = {role.removeprefix("roles/") for role in granted}
     own = Project(platform.project, 1, (settings,)).secret_condition(settings)

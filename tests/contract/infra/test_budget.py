@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from infra.deploy.observability import budget_args
-from infra.deploy.project import services_of
 from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
 from infra.reading.load import parse, read
@@ -40,11 +39,11 @@ def told() -> Platform:
     )
 
 
-def test_a_stack_without_a_budget_makes_none_and_needs_no_api() -> None:
+def test_a_stack_without_a_budget_makes_none_and_needs_no_api(deployed: Deployed) -> None:
     local = read("local")
-    assert budget_args(local, None) is None
-    assert "billingbudgets.googleapis.com" not in services_of(local)
-    assert "billingbudgets.googleapis.com" in services_of(read("prod"))
+    assert not deployed(local).all(TYPE)
+    assert "billingbudgets.googleapis.com" not in resolve(local).project.services
+    assert "billingbudgets.googleapis.com" in resolve(read("prod")).project.services
 
 
 def test_production_counts_its_whole_project(deployed: Deployed) -> None:
@@ -64,8 +63,9 @@ def test_a_budget_of_the_stack_counts_what_carries_its_label(deployed: Deployed)
 
 
 def test_a_budget_of_the_project_has_no_label() -> None:
-    args = budget_args(platform(covers="project"), None)
-    assert args is not None
+    found = platform(covers="project")
+    assert found.budget is not None
+    args = budget_args(found.budget, resolve(found).project, "acme", [], None)
     assert "label" not in args
 
 

@@ -47,7 +47,7 @@ def test_the_second_version_is_a_model_with_the_weights_and_replicas_of_its_own(
     second = served_in(whole, SECOND, "us-central1")
     assert second.version == CanaryVersion(MODEL, "v2", 10)
     assert (second.minimum, second.maximum, second.standby) == (2, 3, 0)
-    args: Any = assemble_models.server_args(whole, second)
+    args: Any = assemble_models.server_args(second)
     assert args["model"] == "llama-3-1-8b-v2"
     assert args["served_name"] == MODEL
     assert args["weights"].endswith("/llama-3.1-8b-v2")

@@ -36,9 +36,9 @@ def needed_of(plan: Plan, label: str) -> int:
 def test_nodes_are_kept_for_the_tpu_replicas_of_a_pair() -> None:
     (model,) = planned().models[MODEL]
     assert {rung.accelerator for rung in model.buffer_rungs.values()} == {"tpu-v6e"}
-    assert server_args(planned().platform, model).get("buffer_replicas") == 2
+    assert server_args(model).get("buffer_replicas") == 2
     (without,) = planned(buffer=0).models[MODEL]
-    assert "buffer_replicas" not in server_args(planned().platform, without)
+    assert "buffer_replicas" not in server_args(without)
 
 
 def test_a_canary_has_a_buffer_only_if_its_own_replicas_say_so() -> None:

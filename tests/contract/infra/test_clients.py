@@ -8,7 +8,6 @@ import pytest
 
 from gke_inference.catalogue.engines import engine
 from infra.deploy.clients_arguments import gate_args, salted_paths
-from infra.deploy.project import services_of
 from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
 from infra.plan.clients import RegionLimits, limits_in
@@ -188,8 +187,11 @@ def test_counters_that_are_local_need_no_store_and_no_api_for_one(deployed) -> N
     assert [one["region"] for one in settings_of(seen) if "store" not in one] == list(
         platform.regions
     )
-    assert "memorystore.googleapis.com" not in services_of(platform)
-    assert "memorystore.googleapis.com" in services_of(platform_with("staging", {"teams": TEAMS}))
+    assert "memorystore.googleapis.com" not in resolve(platform).project.services
+    assert (
+        "memorystore.googleapis.com"
+        in resolve(platform_with("staging", {"teams": TEAMS})).project.services
+    )
 
 
 def test_an_endpoint_that_everybody_may_use_has_no_gate(deployed) -> None:
@@ -248,7 +250,7 @@ def test_answers_are_kept_without_counters_too(deployed) -> None:
     (store,) = seen.all("gcp:memorystore/instance:Instance")
     assert store.inputs["instanceId"] == "acme-dev-answers"
     assert seen.one("gcp:networkconnectivity/serviceConnectionPolicy:ServiceConnectionPolicy")
-    assert "memorystore.googleapis.com" in services_of(platform)
+    assert "memorystore.googleapis.com" in resolve(platform).project.services
 
 
 def test_engines_let_a_gate_in_that_asks_for_embeddings_and_no_other(deployed) -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from infra.deploy.project import DELIVERY_SERVICES, services_of
 from infra.deploy.team_program import deploy_team
 from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
+from infra.plan.services import DELIVERY_SERVICES
 from infra.reading.load import parse, settings_in
 from infra.reading.platform_reference import planned, shared
 from infra.stack import DeliveryTool, Platform
@@ -113,7 +113,7 @@ def test_the_platform_brings_config_sync_with_the_rights_of_a_deployer(deployed:
     named = {resource for rule in role["rules"] for resource in rule["resources"]}
     assert "reposyncs" in named
     assert named.isdisjoint({"*", "namespaces", "secrets"})
-    assert set(DELIVERY_SERVICES) <= set(services_of(platform()))
+    assert set(DELIVERY_SERVICES) <= set(resolve(platform()).project.services)
 
 
 def test_argo_cd_gets_a_project_for_the_namespace_and_no_fleet(deployed: Deployed):
@@ -127,7 +127,7 @@ def test_argo_cd_gets_a_project_for_the_namespace_and_no_fleet(deployed: Deploye
     allowed = {each["kind"] for each in project["spec"]["namespaceResourceWhitelist"]}
     assert {"Deployment", "HTTPRoute", "InferencePool"} <= allowed
     assert allowed.isdisjoint({"Namespace", "Secret", "ResourceQuota"})
-    assert set(DELIVERY_SERVICES).isdisjoint(services_of(platform(ARGO)))
+    assert set(DELIVERY_SERVICES).isdisjoint(resolve(platform(ARGO)).project.services)
 
 
 def test_argo_cd_acts_as_an_account_that_can_grant_no_more_than_a_deployer(deployed: Deployed):

@@ -6,7 +6,6 @@ from pathlib import Path
 from infra.estimate.quota_needs import needs
 from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
-from infra.plan.image_names import needed
 from infra.reading.load import parse, platform_of
 from infra.stack import Platform
 from tests.contract.infra.cloud import Deployed
@@ -62,8 +61,8 @@ def test_other_forms_install_no_driver(deployed: Deployed):
 
 
 def test_the_images_of_drivers_are_among_those_to_pin():
-    assert {"dra_driver_gpu", "dra_driver_tpu"} <= set(needed(resolve(example())))
-    assert not [each for each in needed(resolve(example("dual-container"))) if "dra" in each]
+    assert {"dra_driver_gpu", "dra_driver_tpu"} <= set(resolve(example()).images.needed)
+    assert not [each for each in resolve(example("dual-container")).images.needed if "dra" in each]
 
 
 def test_claims_cost_and_need_what_the_same_nodes_do_in_two_containers():

@@ -10,7 +10,7 @@ from gke_inference.serving.model_plan import model_plan
 from infra.deploy import serving_arguments as assemble_models
 from infra.deploy.observability import observed_models
 from infra.plan import ServedModel, resolve
-from infra.plan.names import Names, object_name
+from infra.plan.names import object_name, resolve_names
 from infra.reading.load import parse
 from infra.stack import Platform
 from tests.contract.infra.broken_stacks import edited
@@ -56,7 +56,7 @@ def roles(prod: Platform) -> tuple[ServedModel, ServedModel]:
 
 def test_the_roles_are_two_servers_of_one_model():
     prod = platform()
-    decode, prefill = (assemble_models.server_args(prod, role) for role in roles(prod))
+    decode, prefill = (assemble_models.server_args(role) for role in roles(prod))
     assert (decode.get("role"), prefill.get("role")) == ("decode", "prefill")
     assert decode["model"] == prefill["model"]
     assert decode["replicas"] == prod.models[MODEL].replicas.min
@@ -66,7 +66,7 @@ def test_the_roles_are_two_servers_of_one_model():
 
 def test_prefill_may_have_a_capacity_of_its_own():
     prod = platform(capacity="prompts")
-    prefill = assemble_models.server_args(prod, roles(prod)[1])
+    prefill = assemble_models.server_args(roles(prod)[1])
     assert [rung.provisioning.value for rung in prefill["rungs"]] == ["spot"]
     assert region_of(prod, first_region(prod)).capacity["prompts"].is_used
 
@@ -103,7 +103,7 @@ def test_both_roles_are_watched_by_the_names_of_their_deployments():
     prod = platform(capacity="prompts")
     made: list[str] = []
     for role in roles(prod):
-        args = assemble_models.server_args(prod, role)
+        args = assemble_models.server_args(role)
         made += model_plan(args, list(role.rungs.values())).deployments.values()
         assert role.deployments == model_plan(args, list(role.rungs.values())).deployments
     (found,) = [
@@ -120,7 +120,7 @@ def test_an_alert_misses_each_role_in_each_cluster_and_series_say_it(deployed: D
     (alert,) = [seen for seen in records.registrations if seen.name == "alerts-no-ready-replica"]
     (condition,) = alert.inputs["conditions"]
     asked = condition["conditionPrometheusQueryLanguage"]["query"]
-    cluster = Names(platform()).cluster(first_region(platform()))
+    cluster = resolve_names(platform()).cluster(first_region(platform()))
     for role in ROLES:
         assert f'job="{object_name(MODEL)}",cluster="{cluster}",role="{role}"' in asked
     assert asked.count("role=") == len(ROLES) * len(platform().regions_of(platform().models[MODEL]))
@@ -138,7 +138,7 @@ def test_a_model_that_is_whole_has_no_prefill():
     prod = parse_prod()
     served = served_in(prod, MODEL, first_region(prod))
     assert (served.role, served.prefill) == ("serve", None)
-    assert "role" not in assemble_models.server_args(prod, served)
+    assert "role" not in assemble_models.server_args(served)
 
 
 def parse_prod() -> Platform:

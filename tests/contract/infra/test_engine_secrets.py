@@ -27,7 +27,7 @@ def platform(base: str) -> Platform:
 def test_engines_get_the_names_of_secrets_and_their_objects_no_value() -> None:
     local = platform("local")
     served = served_in(local, MODEL, "us-central1")
-    args = server_args(local, served)
+    args = server_args(served)
     at = f"projects/{local.project}/secrets/hf-token"
     assert args.get("engine_secrets") == {"HF_TOKEN": at, "OTHER": at}
     made = model_plan(
@@ -42,7 +42,7 @@ def test_engines_get_the_names_of_secrets_and_their_objects_no_value() -> None:
 def test_an_identity_is_granted_each_secret_once_in_the_first_region() -> None:
     prod = platform("prod")
     granted = {
-        region: identity_args(prod, served_in(prod, MODEL, region), BUCKETS).get("secrets")
+        region: identity_args(served_in(prod, MODEL, region), BUCKETS).get("secrets")
         for region in prod.regions_of(prod.models[MODEL])
     }
     first = min(granted)

@@ -11,7 +11,6 @@ import yaml
 from infra.estimate.quota_needs import needs
 from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
-from infra.plan.image_names import repository_url
 from infra.reading.load import STACKS, parse, platform_of
 from infra.stack import Platform
 from tests.contract.infra.cloud import Deployed
@@ -125,7 +124,10 @@ def test_nodes_pull_from_a_repository_of_another_project(deployed: Deployed) -> 
     assert grants(deployed(platform), "RepositoryIamMember") == {
         ("engines", "roles/artifactregistry.reader")
     }
-    assert repository_url(platform, REGION) == "us-docker.pkg.dev/acme-images/engines"
+    assert (
+        resolve(platform).regions[REGION].images.repository
+        == "us-docker.pkg.dev/acme-images/engines"
+    )
 
 
 def test_an_internal_gateway_has_its_address_in_the_subnet_that_exists(

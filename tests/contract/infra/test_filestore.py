@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from infra.deploy.project import services_of
+from infra.plan import resolve
 from infra.plan.storage import tiers_of
 from infra.reading.load import parse, read
 from infra.stack import Platform
@@ -64,8 +64,8 @@ def test_a_regional_instance_is_in_the_region(deployed: Deployed) -> None:
 
 
 def test_only_such_a_stack_needs_the_api() -> None:
-    assert "file.googleapis.com" in services_of(stack())
-    assert "file.googleapis.com" not in services_of(read("local"))
+    assert "file.googleapis.com" in resolve(stack()).project.services
+    assert "file.googleapis.com" not in resolve(read("local")).project.services
 
 
 def test_metrics_of_kv_cache_tiers_are_stored_and_shown(deployed: Deployed) -> None:

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from infra.deploy.project import FLEET_SERVICES
 from infra.estimate.cost_network import front_parts
 from infra.estimate.quota_network import network_requirements
 from infra.estimate.usage import DEFAULT_USAGE
 from infra.plan import resolve
+from infra.plan.services import FLEET_SERVICES
 from infra.reading.load import parse, platform_of
 from infra.stack import Platform
 from infra.stack.problems import StackError

@@ -74,7 +74,10 @@ def test_a_profile_needs_a_version_that_has_it() -> None:
     region = resolve(stack()).regions["us-central1"]
     alone = replace(region, served=(), capacity={})
     assert needed(alone) == ("1.35.1-gke.1616000", "storage.fuse_profile")
-    assert needed(replace(alone, has_fuse_profile=False)) == ("", "nothing")
+    assert needed(replace(alone, storage=replace(alone.storage, fuse_profile=None))) == (
+        "",
+        "nothing",
+    )
 
 
 def test_tuned_mounts_read_faster_and_streams_are_as_before() -> None:

@@ -8,10 +8,8 @@ import yaml
 
 from infra.bootstrap.ci import deploy_roles
 from infra.bootstrap.settings import StackSettings
-from infra.deploy.project import services_of
 from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
-from infra.plan.image_names import needed
 from infra.reading.load import KEY, PROJECT, parse
 from tests.contract.infra.broken_stacks import edited
 from tests.contract.infra.test_clients import TEAMS, settings_of
@@ -103,10 +101,10 @@ def test_each_region_has_its_own_template_and_the_project_one_set_of_roles(deplo
 
 def test_what_a_stack_without_guardrails_needs_is_what_it_needed() -> None:
     plain = example(guardrails={}, models=_unguarded(), clients={"teams": TEAMS})
-    assert "modelarmor.googleapis.com" in services_of(example())
-    assert "modelarmor.googleapis.com" not in services_of(plain)
-    assert "guardrails" in needed(resolve(example()))
-    assert "guardrails" not in needed(resolve(plain))
+    assert "modelarmor.googleapis.com" in resolve(example()).project.services
+    assert "modelarmor.googleapis.com" not in resolve(plain).project.services
+    assert "guardrails" in resolve(example()).images.needed
+    assert "guardrails" not in resolve(plain).images.needed
 
 
 def _unguarded() -> Any:

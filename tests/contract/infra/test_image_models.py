@@ -15,6 +15,7 @@ from gke_inference.serving.model_plan import model_plan
 from infra.deploy.described import described
 from infra.deploy.gateway import routed_models
 from infra.deploy.serving_arguments import scaling_args, server_args
+from infra.plan import resolve
 from infra.reading.load import parse
 from infra.stack.problems import StackError
 from tests.contract.infra.resolved import region_of, served_in
@@ -43,7 +44,7 @@ def two(**changed):
 
 def server_of(given):
     """Return the container of the model's server."""
-    args = server_args(given, served_in(given, MODEL, REGION))
+    args = server_args(served_in(given, MODEL, REGION))
     rungs = [rung_of(rung, "rung") for rung in args["rungs"]]
     return pod_of(args, rungs)["containers"][0]
 
@@ -61,7 +62,7 @@ def pod_of(args, rungs):
 
 @pytest.fixture(scope="module")
 def container():
-    args = server_args(stack(), served_in(stack(), MODEL, REGION))
+    args = server_args(served_in(stack(), MODEL, REGION))
     rungs = [rung_of(rung, "rung") for rung in args["rungs"]]
     return pod_of(args, rungs)["containers"][0]
 
@@ -93,7 +94,7 @@ def test_a_server_holds_further_models_beside_the_first():
 
 def test_a_server_is_only_started_once_the_weights_of_every_model_are_there():
     given = stack(**two())
-    args = server_args(given, served_in(given, MODEL, REGION))
+    args = server_args(served_in(given, MODEL, REGION))
     args = {**args, "has_gate": True}
     rungs = [rung_of(rung, "rung") for rung in args["rungs"]]
     notes = deployments(model_plan(args, rungs))["tpu"]["metadata"]["annotations"]
@@ -111,13 +112,13 @@ def test_requests_reach_a_further_model_by_its_name():
 
 def test_the_outputs_of_a_stack_name_the_further_models_of_a_server():
     both, one = stack(**two()), stack()
-    assert described(both, MODEL, both.models[MODEL])["further_models"] == ["flux-mini"]
-    assert "further_models" not in described(one, MODEL, one.models[MODEL])
+    assert described(resolve(both), MODEL)["further_models"] == ["flux-mini"]
+    assert "further_models" not in described(resolve(one), MODEL)
 
 
 def test_live_adapters_of_a_model_that_draws_need_no_loader():
     given = stack(live_adapters={"max_rank": 32, "slots": 4})
-    args = server_args(given, served_in(given, MODEL, REGION))
+    args = server_args(served_in(given, MODEL, REGION))
     rungs = [rung_of(rung, "rung") for rung in args["rungs"]]
     (server,) = pod_of(args, rungs)["containers"]
     words = [*server["command"], *server.get("args", [])]
@@ -136,7 +137,7 @@ def test_live_adapters_of_a_model_that_draws_need_no_loader():
 )
 def test_what_saves_steps_is_a_flag_of_the_server(images, flags):
     given = stack(images=images)
-    args = server_args(given, served_in(given, MODEL, REGION))
+    args = server_args(served_in(given, MODEL, REGION))
     rungs = [rung_of(rung, "rung") for rung in args["rungs"]]
     (server,) = pod_of(args, rungs)["containers"]
     found = [word for word in server["args"] if word.startswith(("--si", "--st"))]

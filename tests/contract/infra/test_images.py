@@ -5,10 +5,9 @@ import json
 import pytest
 
 from gke_inference.catalogue.versions import images
-from infra.deploy.project import services_of
 from infra.plan import resolve
-from infra.plan.image_names import in_use, needed, replacements, repository_names
-from infra.plan.names import Names
+from infra.plan.image_names import in_use, repository_names
+from infra.plan.names import resolve_names
 from infra.reading.load import STACKS, parse, platform_of, read
 from infra.stack import Images, Platform
 from infra.stack.images import PullThrough
@@ -27,7 +26,7 @@ def stack(name: str, **changed: object) -> Platform:
 
 def digests(platform: Platform) -> dict[str, str]:
     """Return a digest for every image that a platform runs."""
-    short = [repository_names()[name] for name in needed(resolve(platform))]
+    short = [repository_names()[name] for name in resolve(platform).images.needed]
     return {name: f"sha256:{at:064x}" for at, name in enumerate(short)}
 
 
@@ -45,7 +44,7 @@ def images_in(records):
 def test_what_a_stack_needs_is_what_its_pods_run(deployed, name):
     platform = read(name)
     used = set().union(*images_in(deployed(platform)).values())
-    assert used == {images()[each].reference for each in needed(resolve(platform))}
+    assert used == {images()[each].reference for each in resolve(platform).images.needed}
 
 
 def test_every_pod_takes_its_image_from_the_repository_of_its_region(deployed):
@@ -124,7 +123,7 @@ def test_attestation_asks_the_policy_in_every_cluster(deployed, name, word, mode
             "evaluationMode": "PROJECT_SINGLETON_POLICY_ENFORCE"
         }
     rules = records.one("gcp:binaryauthorization/policy:Policy").inputs["clusterAdmissionRules"]
-    names = Names(platform)
+    names = resolve_names(platform)
     assert [rule["cluster"] for rule in rules] == [
         f"{region}.{names.cluster(region)}" for region in sorted(platform.regions)
     ]
@@ -138,11 +137,14 @@ def test_a_zonal_cluster_is_named_by_its_zone(deployed):
 
 
 def test_only_what_a_stack_uses_is_switched_on():
-    word = {service.split(".")[0] for service in services_of(stack("local"))}
+    word = {service.split(".")[0] for service in resolve(stack("local")).project.services}
     assert "artifactregistry" in word
     assert not {"cloudbuild", "binaryauthorization", "cloudkms"} & word
-    assert "binaryauthorization.googleapis.com" in services_of(stack("local", attestation="audit"))
-    assert "artifactregistry.googleapis.com" not in services_of(read("local"))
+    assert (
+        "binaryauthorization.googleapis.com"
+        in resolve(stack("local", attestation="audit")).project.services
+    )
+    assert "artifactregistry.googleapis.com" not in resolve(read("local")).project.services
 
 
 @pytest.mark.parametrize(
@@ -190,7 +192,10 @@ def test_the_twin_takes_an_image_of_a_repository_for_what_it_is_a_copy_of(name):
     platform = stack("local", digests={repository_names()[name]: "sha256:" + "1" * 64})
     reference = images()[name].reference
     cached = stack("local", pull_through=THROUGH)
-    stand_ins = [replacements(each, "us-central1").get(reference) for each in (platform, cached)]
+    stand_ins = [
+        resolve(each).regions["us-central1"].images.replacements.get(reference)
+        for each in (platform, cached)
+    ]
     assert all(each is None or "docker.pkg.dev/" in each for each in stand_ins)
     assert stand_ins[0] is not None
     for container in ("engine", "catalogue", "adapter-loader"):

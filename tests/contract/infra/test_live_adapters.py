@@ -20,7 +20,7 @@ def platform(**more: Any) -> Any:
 
 
 def arguments(stack: Any) -> Any:
-    return assemble_models.server_args(stack, served_in(stack, MODEL, "us-central1"))
+    return assemble_models.server_args(served_in(stack, MODEL, "us-central1"))
 
 
 def test_the_folder_is_beside_the_weights():

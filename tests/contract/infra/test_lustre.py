@@ -6,7 +6,6 @@ from typing import Any
 from infra.bootstrap.ci import deploy_roles
 from infra.deploy.folders import lustre_folder_args
 from infra.deploy.program import deploy
-from infra.deploy.project import services_of
 from infra.plan import gke_version, resolve
 from infra.plan.gke_version import needed
 from infra.reading.load import parse, read
@@ -98,7 +97,7 @@ def test_a_key_of_the_region_encrypts_the_instance() -> None:
     given = json.loads(stack().model_dump_json(exclude_unset=True))
     given["regions"]["us-central1"]["data_key"] = key
     platform = parse(json.dumps(given))
-    args = lustre_folder_args(platform, resolve(platform).regions["us-central1"], "network")
+    args = lustre_folder_args(resolve(platform).regions["us-central1"], "network")
     assert args is not None
     assert args.get("kms_key") == key
 
@@ -107,8 +106,8 @@ def test_only_such_a_stack_needs_the_apis_the_roles_and_the_version() -> None:
     apis = {"lustre.googleapis.com", "servicenetworking.googleapis.com"}
     roles = {"roles/lustre.admin", "roles/servicenetworking.networksAdmin"}
     for platform, has in ((stack(), True), (read("local"), False)):
-        assert (apis <= set(services_of(platform))) is has
-        settings = settings_of(platform, "local", None, None)
+        assert (apis <= set(resolve(platform).project.services)) is has
+        settings = settings_of(resolve(platform), "local", None, None)
         assert (roles <= set(deploy_roles(settings))) is has
     least, _ = needed(resolve(stack()).regions["us-central1"])
     assert least >= "1.33.2"
@@ -130,7 +129,7 @@ def test_a_folder_stays_in_its_zone_when_the_order_of_zones_changes() -> None:
         update={"folder_zone": region.zones[0], "zones": tuple(reversed(region.zones))}
     )
     moved = platform.model_copy(update={"regions": {"us-central1": kept}})
-    args = lustre_folder_args(moved, resolve(moved).regions["us-central1"], "network")
+    args = lustre_folder_args(resolve(moved).regions["us-central1"], "network")
     assert args is not None
     assert args["location"] == "us-central1-a"
-    assert args == lustre_folder_args(platform, resolve(platform).regions["us-central1"], "network")
+    assert args == lustre_folder_args(resolve(platform).regions["us-central1"], "network")

@@ -107,7 +107,7 @@ def test_only_pods_with_rdma_need_a_privileged_namespace(network: str, level: st
     rung = {**H200, "hosts": 2, "network": network}
     found = platform(stack(capacity={"nodes": {"rungs": [rung]}}))
     (region,) = resolve(found).regions.values()
-    assert namespace_args(found, region, {"gpu": 8, "tpu": 0}).get("pod_security") == level
+    assert namespace_args(region, {"gpu": 8, "tpu": 0}, None).get("pod_security") == level
 
 
 def parts_of(found: dict[str, Any], quota: str) -> dict[str, int]:

@@ -4,10 +4,9 @@ import json
 from typing import Any
 
 from infra.bootstrap.ci import deploy_roles
-from infra.deploy.project import services_of
 from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
-from infra.plan.image_names import needed, repository_names
+from infra.plan.image_names import repository_names
 from infra.reading.load import parse, platform_of
 from policies.framework.reading import kept_pods
 from policies.framework.resources import Resource
@@ -51,7 +50,7 @@ def config_map(made: Any) -> Any:
 
 def test_every_image_of_it_comes_from_the_repository_of_the_region(deployed: Any) -> None:
     digest = f"sha256:{'1' * 64}"
-    names = [repository_names()[name] for name in needed(resolve(example()))]
+    names = [repository_names()[name] for name in resolve(example()).images.needed]
     images = {"repository": "engines", "digests": dict.fromkeys(names, digest)}
     made = deployed(example(images=images))
     url = "us-east5-docker.pkg.dev/acme-inference-images/engines"
@@ -97,18 +96,18 @@ def test_the_worker_is_in_the_namespace_whose_folder_it_shares(deployed: Any) ->
 
 def test_apis_and_images_of_it_are_needed_only_with_it() -> None:
     with_it, without = example(), example(personal_images=None)
-    more = set(services_of(with_it)) - set(services_of(without))
+    more = set(resolve(with_it).project.services) - set(resolve(without).project.services)
     assert more == {
         "iamcredentials.googleapis.com",
         "pubsub.googleapis.com",
         "run.googleapis.com",
     }
-    assert set(needed(resolve(with_it))) - set(needed(resolve(without))) == {"personal"}
+    assert set(resolve(with_it).images.needed) - set(resolve(without).images.needed) == {"personal"}
 
 
 def test_the_deploying_identity_can_create_it_and_grant_access_to_it() -> None:
     def roles(platform: Any) -> set[str]:
-        return set(deploy_roles(settings_of(platform, "images", None, None)))
+        return set(deploy_roles(settings_of(resolve(platform), "images", None, None)))
 
     assert roles(example()) - roles(example(personal_images=None)) == {
         "roles/pubsub.admin",

@@ -8,7 +8,6 @@ import pytest
 from infra.estimate.quota_needs import needs
 from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
-from infra.plan.image_names import needed
 from infra.reading.load import parse
 from tests.contract.infra.broken_stacks import edited
 
@@ -167,8 +166,8 @@ def test_the_chips_of_a_queue_cost_nothing_while_no_job_runs() -> None:
 
 
 def test_kueue_is_among_the_images_of_a_stack_with_queues() -> None:
-    assert "queue_operator" in needed(resolve(platform_with(chips=QUEUE)))
-    assert "queue_operator" not in needed(resolve(platform_with()))
+    assert "queue_operator" in resolve(platform_with(chips=QUEUE)).images.needed
+    assert "queue_operator" not in resolve(platform_with()).images.needed
 
 
 def test_nodes_that_come_together_are_of_a_pool_with_queued_provisioning(deployed: Any) -> None:

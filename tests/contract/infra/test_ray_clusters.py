@@ -8,7 +8,6 @@ import pytest
 
 from infra.deploy.observability import observed_models
 from infra.plan import resolve
-from infra.plan.image_names import needed
 from infra.reading.load import parse, settings_in
 from infra.stack.problems import StackError
 from tests.contract.infra.broken_stacks import edited, folder_of
@@ -19,7 +18,7 @@ def test_the_cluster_has_the_ray_operator_and_no_operator_of_groups(deployed: An
     seen = deployed(example("ray"))
     cluster = seen.one("gcp:container/cluster:Cluster").inputs
     assert cluster["addonsConfig"]["rayOperatorConfigs"] == [{"enabled": True}]
-    assert "group_operator" not in needed(resolve(example("ray")))
+    assert "group_operator" not in resolve(example("ray")).images.needed
     kinds = {each.type.rpartition(":")[2] for each in seen.registrations}
     assert "RayCluster" in kinds
     assert "LeaderWorkerSet" not in kinds

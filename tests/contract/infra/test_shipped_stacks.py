@@ -14,9 +14,9 @@ import pytest
 from gke_inference.catalogue.load_balancing import BACKEND_PORTS, HEALTH_CHECK_RANGES
 from gke_inference.catalogue.response_headers import hidden_headers
 from infra.plan.front import has_fleet_gateway
-from infra.reading.layers import platform_name
 from infra.reading.load import platform_of, read
 from infra.stack import ClusterMode, Layer, Platform
+from infra.stack.layers import platform_name
 from policies.checker.checker import check_objects
 from policies.checker.rules import invariants
 from policies.framework.finding import Verdict

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from infra.deploy.project import services_of
 from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
 from infra.plan.gke_version import needed
@@ -52,8 +51,8 @@ def test_a_stream_of_kafka_needs_nothing_of_pubsub(deployed: Any) -> None:
     (found,) = settings_of(seen)
     assert found["dead_letters"] == "in-dead-letters"
     assert found["results"] == {"kind": "topic", "topic": "in-results"}
-    assert "pubsub.googleapis.com" not in services_of(platform)
-    assert "pubsub.googleapis.com" in services_of(platform_with(summaries=STREAM))
+    assert "pubsub.googleapis.com" not in resolve(platform).project.services
+    assert "pubsub.googleapis.com" in resolve(platform_with(summaries=STREAM)).project.services
 
 
 @pytest.mark.parametrize(("stream", "tables"), [(STREAM, 0), (KAFKA, 1)])

@@ -7,7 +7,6 @@ import pytest
 import yaml
 
 from infra.plan import resolve
-from infra.plan.image_names import unbuilt
 from infra.reading.built import OUTPUTS, UNBUILT, kept_outputs, unbuilt_problem
 from infra.reading.load import platform_of, read
 from infra.stack.problems import StackError
@@ -36,8 +35,8 @@ def written(folder: Path, **of_platform: Any) -> Path:
 
 def test_a_platform_with_tpus_needs_no_engine_that_no_serving_stack_may_run(tmp_path: Path) -> None:
     platform = read("shared", written(tmp_path, images=WITH_ROUTER))
-    assert unbuilt(resolve(platform)) == []
-    assert unbuilt_problem(platform, "shared") is None
+    assert resolve(platform).images.unbuilt == []
+    assert unbuilt_problem(resolve(platform).images, "shared") is None
 
 
 def test_a_platform_with_tpus_and_no_reason_for_tags_needs_no_engine(tmp_path: Path) -> None:
@@ -48,11 +47,11 @@ def test_a_platform_with_tpus_and_no_reason_for_tags_needs_no_engine(tmp_path: P
 def test_a_platform_still_needs_the_programs_that_it_runs_itself(tmp_path: Path) -> None:
     clients = {"teams": {"app": {}}}
     platform = read("shared", written(tmp_path, clients=clients))
-    assert unbuilt(resolve(platform)) == ["body_router", "callout"]
+    assert resolve(platform).images.unbuilt == ["body_router", "callout"]
 
 
 def test_a_serving_stack_names_the_stack_of_its_platform(tmp_path: Path) -> None:
-    problem = unbuilt_problem(read("search", written(tmp_path)), "search")
+    problem = unbuilt_problem(resolve(read("search", written(tmp_path))).images, "search")
     assert problem is not None
     assert problem.sentence() == (
         "images.digests must have diffusion-tpu, as only this repository's builds create these"

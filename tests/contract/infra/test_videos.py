@@ -33,7 +33,7 @@ def stack(**changed):
 
 def pod_of(given):
     """Return the pod template of the model's server."""
-    args = assemble_models.server_args(given, served_in(given, MODEL, REGION))
+    args = assemble_models.server_args(served_in(given, MODEL, REGION))
     rungs = [rung_of(rung, "rung") for rung in args["rungs"]]
     return deployments(model_plan(args, rungs))["tpu"]["spec"]["template"]["spec"]
 

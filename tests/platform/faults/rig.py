@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from gke_inference.serving.live_adapters import LOADER
+from infra.plan import resolve
 from infra.reading.load import read
 from scripts.operate.sample_weights import SampleWeights
 from scripts.shared.clusters import of_twin
@@ -174,7 +175,7 @@ class Platform:
 
     def up(self) -> None:
         """Deploy what the stack says now, and push weights to the buckets that have none."""
-        weights = SampleWeights(read(self.stack, self.project / "stacks"), self.paths)
+        weights = SampleWeights(resolve(read(self.stack, self.project / "stacks")), self.paths)
         weights.start()
         self.pulumi("up", "--yes", "--skip-preview", "-s", self.stack)
         weights.finish(60)

@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from infra.plan import resolve
 from infra.reading.built import UNBUILT
 from infra.reading.load import read
 from scripts.backend.twin_cloud import twin_cloud
@@ -46,7 +47,7 @@ def test_up_is_refused_and_the_first_step_is_not(engine):
     assert "images.digests must have body-router, callout" in refused.stdout + refused.stderr
     assert made(engine) == {}
 
-    bootstrap.create(engine, read("prod"), "prod", yes=True)
+    bootstrap.create(engine, resolve(read("prod")), "prod", yes=True)
     first = made(engine)
     assert (first["Repository"], first["Trigger"], first["Account"]) == (3, 3, 1)
     assert not {"Cluster", "Network"} & set(first)
@@ -60,9 +61,9 @@ def test_up_is_refused_and_the_first_step_is_not(engine):
     place = prepare.Place(
         lambda: engine, lambda: cloud, TwinRegistry(engine.paths), lambda: pytest.fail("no archive")
     )
-    absent = prepare.check(platform, is_local=False)
+    absent = prepare.check(resolve(platform).images, is_local=False)
     digests = prepare.prepare(
-        place, "prod", platform, absent, "abc", said.append, yes=True, is_local=False
+        place, "prod", resolve(platform), absent, "abc", said.append, yes=True, is_local=False
     )
     assert sorted(digests) == ["body-router", "callout"]
     assert said[2:4] == ["body-router: built", "callout: built"]  # by their triggers

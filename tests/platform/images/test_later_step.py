@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from infra.plan import resolve
 from infra.reading.load import KEY, PROJECT, parse
 from infra.stack import Platform
 from scripts.images import bootstrap
@@ -77,7 +78,7 @@ def test_a_later_first_step_adds_the_images_and_keeps_everything_else(
     cloud = {each.id for each in list_resources(deployment.paths)}
     deployment.change(images={"repository": "engines", "build": {"source": {"repository": SOURCE}}})
 
-    bootstrap.create(deployment, deployment.platform(), STACK, yes=True)
+    bootstrap.create(deployment, resolve(deployment.platform()), STACK, yes=True)
     after = deployment.resources()
     assert {urn: after.get(urn) for urn in before} == before
     assert deployment.outputs(STACK) == outputs

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from infra.plan import resolve
+from infra.plan.image_names import ImagesPlan
 from infra.reading.load import STACKS, parse, platform_of
 from scripts.images import actions as images_actions
 from scripts.images import files as images_files
@@ -85,6 +87,10 @@ def stack(**images: Any) -> Any:
     return parse(json.dumps(document))
 
 
+def images_of(**images: Any) -> ImagesPlan:
+    return resolve(stack(**images)).images
+
+
 def test_an_image_is_pinned_mirrored_to_every_region_and_pinned_in_the_stack(
     start: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,7 +110,7 @@ def test_an_image_is_pinned_mirrored_to_every_region_and_pinned_in_the_stack(
 
     # mirror: by that digest, with both platforms
     monkeypatch.setattr(images_actions, "images", lambda: {**_images(), **_pinned(digest)})
-    done = images_actions.mirror(registry, stack(), ["endpoint_picker"], print, dry_run=False)
+    done = images_actions.mirror(registry, images_of(), ["endpoint_picker"], print, dry_run=False)
     assert done == {"epp": digest}
     for region in REGIONS:
         target = f"{region}-docker.pkg.dev/acme-inference-prod/engines/epp"
@@ -113,9 +119,9 @@ def test_an_image_is_pinned_mirrored_to_every_region_and_pinned_in_the_stack(
 
     monkeypatch.undo()
     # pin --stack: what is there now is what the stack says
-    found = images_actions.pin_stack(registry, stack(), "abc", ["endpoint_picker"], print)
+    found = images_actions.pin_stack(registry, images_of(), "abc", ["endpoint_picker"], print)
     assert found == {"epp": digest}
-    rows = {row.name: row for row in images_actions.rows(stack(digests=found), "europe-west4")}
+    rows = {row.name: row for row in images_actions.rows(images_of(digests=found), "europe-west4")}
     assert rows["endpoint_picker"].reference == (
         f"europe-west4-docker.pkg.dev/acme-inference-prod/engines/epp@{digest}"
     )
@@ -135,13 +141,13 @@ def test_our_own_image_is_pinned_at_the_commit_that_it_was_built_from(
     first, *others = [f"{address}/acme-inference-prod/engines" for address in regions.values()]
     digest = push(tmp_path, f"{first}/vllm-tpu:0.29.0-abc")
     said: list[str] = []
-    assert images_actions.pin_stack(registry, stack(), "abc", ["vllm_tpu"], said.append) == {}
+    assert images_actions.pin_stack(registry, images_of(), "abc", ["vllm_tpu"], said.append) == {}
     assert re.search("must be the same image in", said[-1])
     for other in others:
         registry.copy(f"{first}/vllm-tpu@{digest}", f"{other}/vllm-tpu:0.29.0-abc")
-    found = images_actions.pin_stack(registry, stack(), "abc", ["vllm_tpu"], said.append)
+    found = images_actions.pin_stack(registry, images_of(), "abc", ["vllm_tpu"], said.append)
     assert found == {"vllm-tpu": digest}
-    assert images_actions.pin_stack(registry, stack(), "def", ["vllm_tpu"], said.append) == {}
+    assert images_actions.pin_stack(registry, images_of(), "def", ["vllm_tpu"], said.append) == {}
 
 
 def _images() -> Any:

@@ -10,7 +10,6 @@ from gke_inference.observability.alert_source import alerts
 from gke_inference.observability.promql import Dialect
 from infra.deploy.observability import scope
 from infra.plan import Plan
-from infra.plan.names import Names
 from twin.cluster.monitoring.promql import Sample
 from twin.wire.kube import KubeError
 
@@ -246,7 +245,7 @@ class Cluster:
 
 def google_resources(plan: Plan) -> dict[str, Json]:
     """Return what Google answers about the stack, by path."""
-    project, names = plan.platform.project, Names(plan.platform)
+    project, names = plan.platform.project, plan.names
     title = f"{plan.platform.prefix} {plan.platform.environment}"
     monitoring = f"monitoring.googleapis.com/v3/projects/{project}"
     channels = [

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from infra.plan.names import Names
+from infra.plan.names import resolve_names
 from infra.reading.load import read
 from infra.stack import Exposure, Front, Layer
 from scripts.accept.answers import answers
@@ -32,7 +32,7 @@ def fronted(fake):
     deployed = fake.deployed(platform)
     place = f"compute.googleapis.com/compute/v1/projects/{platform.project}/global/addresses"
     fake.google.services.add("compute.googleapis.com")
-    fake.google.resources[f"{place}/{Names(platform).front()}"] = {"address": "127.0.0.1"}
+    fake.google.resources[f"{place}/{resolve_names(platform).front()}"] = {"address": "127.0.0.1"}
     fake.gateway.models = MODELS
     return deployed
 

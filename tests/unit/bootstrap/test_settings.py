@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from infra.bootstrap.settings import KEY_RING, Ci, Project, SettingsError, StackSettings
-from infra.deploy.project import services_of
+from infra.plan import resolve
 from infra.reading.load import read
 from infra.stack.images import PullThrough, UpstreamCredentials
 from scripts.bootstrap.command import bootstrap, next_commands, settings_of
@@ -34,9 +34,9 @@ def test_gitlab_projects_may_be_in_groups_of_groups():
 
 
 def test_the_stack_file_says_what_to_prepare():
-    settings = settings_of(read("prod"), "prod", "github:acme/inference", None)
+    settings = settings_of(resolve(read("prod")), "prod", "github:acme/inference", None)
     needs = ("has_clients", "has_front", "has_images", "has_records")
-    services = services_of(read("prod"))
+    services = resolve(read("prod")).project.services
     assert "memorystore.googleapis.com" in services
     assert settings == replace(PROD, services=services, **dict.fromkeys(needs, True))
     assert settings.account_id("preview") == "acme-prod-ci-preview"
@@ -56,7 +56,9 @@ def test_only_the_project_s_own_secrets_of_registries_are_prepared():
     through = PullThrough(name="upstream", credentials=logins)
     assert platform.images is not None
     images = platform.images.model_copy(update={"pull_through": through})
-    settings = settings_of(platform.model_copy(update={"images": images}), "prod", None, None)
+    settings = settings_of(
+        resolve(platform.model_copy(update={"images": images})), "prod", None, None
+    )
     assert settings.upstream_secrets == ("github", "hub")
 
 

@@ -3,7 +3,6 @@
 import base64
 import json
 
-from infra.deploy.project import services_of
 from infra.estimate.quota_needs import needs
 from infra.plan import Plan
 from scripts.images.registry import RegistryError
@@ -31,7 +30,7 @@ class ReadyProject(FakeGoogle):
         self.plan = plan
         self.id = plan.platform.project
         self.services = {f"{host}.googleapis.com" for host in HOSTS}
-        self.enabled = list(services_of(plan.platform))
+        self.enabled = list(plan.project.services)
         self.denied_permissions: set[str] = set()
         self.policies: dict[str, list[Json]] = {}
         """Rules of an organization policy, by constraint; others allow all."""

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from infra.plan import resolve
 from infra.stack import AdapterPlace, Filestore, Lustre
 from infra.stack.gateway import Dns
 from infra.stack.images import PullThrough, UpstreamCredentials
@@ -19,7 +20,7 @@ def test_the_number_of_another_project_is_not_the_project_s(project):
     (found,) = number(project)
     assert (found.name, found.state) == ("141421356237", State.MET)
     platform = project.plan.platform.model_copy(update={"project_number": 5})
-    (wrong,) = number(replace(project, plan=replace(project.plan, platform=platform)))
+    (wrong,) = number(replace(project, plan=resolve(platform)))
     assert wrong.state is State.MISSING
     assert wrong.says == (
         "project_number: must be 141421356237, the number of acme-inference-prod, got 5"
@@ -92,7 +93,7 @@ def test_client_keys_ask_for_permissions_on_secrets(google, project):
     assert missing.name == "secretmanager.secrets.create"
     assert missing.command.endswith("--role=roles/secretmanager.admin")
     platform = project.plan.platform.model_copy(update={"clients": None})
-    without = replace(project, plan=replace(project.plan, platform=platform))
+    without = replace(project, plan=resolve(platform))
     assert [each for each in permissions(without) if each.state is State.MISSING] == []
 
 
@@ -105,7 +106,7 @@ def test_credentials_of_registries_ask_for_a_permission_on_their_secret(google, 
     platform = platform.model_copy(update={"clients": None, "images": images})
     google.services.add("secretmanager.googleapis.com")
     google.denied_permissions.add("secretmanager.secrets.setIamPolicy")
-    plan = replace(project.plan, platform=platform)
+    plan = resolve(platform)
     (missing,) = [
         each for each in permissions(replace(project, plan=plan)) if each.state is State.MISSING
     ]
@@ -127,7 +128,7 @@ def test_a_zone_of_another_project_asks_for_permissions_there(google, project):
         certificate_project="acme-web",
     )
     gateway = platform.gateway.model_copy(update={"dns": dns, "issue_certificate": True})
-    plan = replace(project.plan, platform=platform.model_copy(update={"gateway": gateway}))
+    plan = resolve(platform.model_copy(update={"gateway": gateway}))
     google.denied_permissions.add("dns.changes.create")
     missing, second = [
         each for each in permissions(replace(project, plan=plan)) if each.state is State.MISSING
@@ -350,4 +351,4 @@ def with_storage(project: Project, place: str) -> Project:
     name, model = next(iter(platform.models.items()))
     models = {**platform.models, name: model.model_copy(update={"live_adapters": live})}
     changed = platform.model_copy(update={"storage": storage, "models": models})
-    return replace(project, plan=replace(project.plan, platform=changed))
+    return replace(project, plan=resolve(changed))

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gke_inference.catalogue.versions import builds
+from infra.plan import resolve
 from infra.stack import ImageCache
 from infra.stack.images import ImageBuilds, PullThrough, UpstreamCredentials
 from scripts.prerequisites import images as prerequisite_images
@@ -86,7 +87,7 @@ def test_an_image_that_the_stack_makes_needs_its_archive(google, project, has, s
     cache = ImageCache(name="acme-engines", archive=archive)
     storage = project.plan.platform.storage.model_copy(update={"image_cache": cache})
     platform = project.plan.platform.model_copy(update={"storage": storage})
-    changed = replace(project, plan=replace(project.plan, platform=platform))
+    changed = replace(project, plan=resolve(platform))
     assert of(disks(changed), archive).state is state
 
 
@@ -119,7 +120,7 @@ def without_digests(project, **more):
     """Return the project of a stack whose callout has no digest, or other words for its images."""
     images = project.plan.platform.images.model_copy(update={"digests": ROUTER, **more})
     platform = project.plan.platform.model_copy(update={"images": images})
-    return replace(project, plan=replace(project.plan, platform=platform))
+    return replace(project, plan=resolve(platform))
 
 
 def callout_of(project):
@@ -211,7 +212,7 @@ def test_the_twin_runs_the_callout_that_it_built(google, project):
 
 def test_without_a_repository_the_callout_can_be_nowhere(project):
     platform = project.plan.platform.model_copy(update={"images": None})
-    found = callout_of(replace(project, plan=replace(project.plan, platform=platform)))
+    found = callout_of(replace(project, plan=resolve(platform)))
     assert (found.state, found.command) == (State.MISSING, "")
     assert found.says == (
         "only this repository's builds create it; add"
@@ -233,7 +234,7 @@ def test_an_image_that_the_own_repository_lacks_is_mirrored_or_built(project, na
         update={"digests": ROUTER | {"callout": f"sha256:{'1' * 64}", name: f"sha256:{'2' * 64}"}}
     )
     platform = project.plan.platform.model_copy(update={"images": images})
-    changed = replace(project, plan=replace(project.plan, platform=platform))
+    changed = replace(project, plan=resolve(platform))
     changed.registry.errors["us-central1-docker.pkg.dev"] = "NAME_UNKNOWN: no such repository"
     missing = [each for each in container_images(changed) if each.state is not State.MET]
     (found,) = [each for each in missing if each.name.startswith(f"{name}@")]
@@ -366,7 +367,7 @@ def cached(project):
         update={"pull_through": PullThrough(name="upstream", credentials={"docker.io": login})}
     )
     platform = project.plan.platform.model_copy(update={"images": images})
-    return replace(project, plan=replace(project.plan, platform=platform))
+    return replace(project, plan=resolve(platform))
 
 
 def test_the_password_of_a_registry_must_be_enabled(google, cached):
@@ -407,7 +408,7 @@ def test_a_snapshot_of_the_own_project_is_made_by_the_job_of_the_weights(google,
     disk = models[name].disk.model_copy(update={"snapshot": "llama-70b"})
     models[name] = models[name].model_copy(update={"disk": disk})
     platform = project.plan.platform.model_copy(update={"models": models})
-    changed = replace(project, plan=replace(project.plan, platform=platform))
+    changed = replace(project, plan=resolve(platform))
     found = of(disks(changed), "projects/acme-inference-prod/global/snapshots/llama-70b")
     assert found.command == (
         "gke-inference models push --stack prod --model llama-3.3-70b --in-cluster"

@@ -82,7 +82,7 @@ def test_a_canary_has_its_share_and_a_pinned_version_its_header(made):
 
 
 def test_versions_are_those_of_the_lock_and_of_the_rendered_objects(made, stack):
-    assert made.versions.images == tuple(rows(stack(), "us-central1"))
+    assert made.versions.images == tuple(rows(resolve(stack()).images, "us-central1"))
     assert made.versions.unpinned == sum(not row.is_pinned for row in made.versions.images)
     (kinds,) = made.versions.apis.values()
     assert kinds == {"Gateway": 1, "HTTPRoute": 2}

@@ -9,7 +9,7 @@ import typer
 
 from gke_inference.catalogue.versions import images, lock
 from infra.plan import resolve
-from infra.plan.image_names import needed, repository_names
+from infra.plan.image_names import repository_names
 from infra.reading.load import STACKS, parse, platform_of, read
 from scripts import main
 from scripts.images import actions as images_actions
@@ -31,6 +31,10 @@ def stack(name="prod", **changed):
     document = platform_of(STACKS / f"Pulumi.{name}.yaml")
     document["images"] = {"repository": "engines", **changed}
     return parse(json.dumps(document))
+
+
+def images_of(**changed):
+    return resolve(stack(**changed)).images
 
 
 class Known(Registry):
@@ -68,9 +72,9 @@ def test_the_registry_of_a_reference(reference, host):
 
 def test_every_image_of_a_stack_is_listed_with_what_is_left_to_do():
     found = {
-        row.name: row for row in images_actions.rows(stack(digests={"epp": ONE}), "us-central1")
+        row.name: row for row in images_actions.rows(images_of(digests={"epp": ONE}), "us-central1")
     }
-    assert set(found) == set(needed(resolve(read("prod"))))
+    assert set(found) == set(resolve(read("prod")).images.needed)
     assert found["endpoint_picker"].reference.endswith(f"/engines/epp@{ONE}")
     assert found["endpoint_picker"].is_pinned
     assert found["endpoint_picker"].note == "from the repository"
@@ -82,7 +86,7 @@ def test_every_image_of_a_stack_is_listed_with_what_is_left_to_do():
 
 def test_an_image_that_is_pulled_through_a_cache_is_listed_there():
     platform = stack(pull_through={"name": "up"}, digests={"epp": ONE})
-    found = {row.name: row for row in images_actions.rows(platform, "us-central1")}
+    found = {row.name: row for row in images_actions.rows(resolve(platform).images, "us-central1")}
     host = "us-central1-docker.pkg.dev/acme-inference-prod"
     assert found["vllm_gpu"].reference.startswith(f"{host}/up-docker-io/vllm/vllm-openai:")
     assert found["vllm_gpu"].note == "pulled through, unpinned: images pin"
@@ -99,11 +103,11 @@ def test_what_a_registry_refuses_is_said_and_the_rest_is_pinned():
 
 
 def test_a_list_is_of_the_images_that_were_asked_for():
-    assert [row.name for row in images_actions.rows(stack(), "us-central1", ["vllm_tpu"])] == [
+    assert [row.name for row in images_actions.rows(images_of(), "us-central1", ["vllm_tpu"])] == [
         "vllm_tpu"
     ]
     with pytest.raises(ImagesError, match=r"--only: must be one of .*vllm_tpu.*, got 'nosuch'"):
-        images_actions.rows(stack(), "us-central1", ["nosuch"])
+        images_actions.rows(images_of(), "us-central1", ["nosuch"])
 
 
 def test_a_name_that_the_lock_does_not_know_is_refused_before_any_registry_is_asked():
@@ -148,17 +152,19 @@ def test_digests_go_into_a_stack_and_the_rest_stays_as_it_is(tmp_path):
 
 def test_a_stack_is_pinned_only_to_what_is_the_same_in_every_region():
     known = Known(**{"us-central1": ONE, "europe-west4": ONE, "asia-northeast1": ONE})
-    made = images_actions.pin_stack(known, stack(), "abc", ["vllm_tpu"], lambda _: None)
+    made = images_actions.pin_stack(known, images_of(), "abc", ["vllm_tpu"], lambda _: None)
     assert made == {"vllm-tpu": ONE}
     said = []
     known.found["asia-northeast1"] = TWO
-    assert images_actions.pin_stack(known, stack(), "abc", ["vllm_tpu"], said.append) == {}
+    assert images_actions.pin_stack(known, images_of(), "abc", ["vllm_tpu"], said.append) == {}
     assert "must be the same image in us-central1, europe-west4, asia-northeast1" in said[-1]
 
 
 def test_a_mirror_copies_by_digest_into_every_region_and_looks_at_what_arrived():
     known = Known(**{"nginx-unprivileged": images()["model_catalogue"].digest})
-    made = images_actions.mirror(known, stack(), ["model_catalogue"], lambda _: None, dry_run=False)
+    made = images_actions.mirror(
+        known, images_of(), ["model_catalogue"], lambda _: None, dry_run=False
+    )
     assert made == {"nginx-unprivileged": images()["model_catalogue"].digest}
     assert [source for source, _ in known.copied] == [
         f"docker.io/nginxinc/nginx-unprivileged@{images()['model_catalogue'].digest}"
@@ -171,7 +177,9 @@ def test_a_mirror_copies_by_digest_into_every_region_and_looks_at_what_arrived()
 def test_a_copy_that_arrives_as_something_else_is_an_error():
     known = Known(**{"nginx-unprivileged": ONE})
     with pytest.raises(RegistryError, match="must have digest"):
-        images_actions.mirror(known, stack(), ["model_catalogue"], lambda _: None, dry_run=False)
+        images_actions.mirror(
+            known, images_of(), ["model_catalogue"], lambda _: None, dry_run=False
+        )
 
 
 @pytest.mark.parametrize(
@@ -193,7 +201,7 @@ def test_a_copy_that_arrives_as_something_else_is_an_error():
 def test_what_cannot_be_mirrored_is_refused_before_anything_is_copied(platform, only, message):
     known = Known()
     with pytest.raises(ImagesError, match=message):
-        images_actions.mirror(known, platform, only, lambda _: None, dry_run=False)
+        images_actions.mirror(known, resolve(platform).images, only, lambda _: None, dry_run=False)
     assert known.copied == []
 
 
@@ -272,9 +280,9 @@ def test_a_build_runs_the_trigger_of_the_image_at_the_commit():
             return Answer()
 
     platform = stack(build=BUILT)
-    target = images_build.targets(platform, ["vllm_tpu"], "abc")[0]
+    target = images_build.targets(resolve(platform).images, ["vllm_tpu"], "abc")[0]
     said = []
-    images_build.start(Cloud("acme", Session()), platform, target, said.append)
+    images_build.start(Cloud("acme", Session()), resolve(platform).images, target, said.append)
     assert sent == [
         (
             "POST",
@@ -288,10 +296,10 @@ def test_a_build_runs_the_trigger_of_the_image_at_the_commit():
 
 def test_a_dry_run_shows_the_whole_build_or_the_command():
     platform = stack(build=BUILT)
-    target = images_build.targets(platform, ["vllm_tpu"], "abc")[0]
-    shown = images_build.show(platform, target, local=False)
+    target = images_build.targets(resolve(platform).images, ["vllm_tpu"], "abc")[0]
+    shown = images_build.show(resolve(platform).images, target, local=False)
     assert [step["id"] for step in shown["build"]["steps"]] == ["build", "scan", "copy"]
-    command = images_build.show(platform, target, local=True)["command"]
+    command = images_build.show(resolve(platform).images, target, local=True)["command"]
     assert command.startswith("docker buildx build ")
     assert "vllm-tpu:0.29.0-abc" in command
 
@@ -309,9 +317,9 @@ def test_a_dry_run_shows_the_whole_build_or_the_command():
     ],
 )
 def test_what_cannot_be_built_is_refused(only, local, message):
-    platform = stack()
+    plan = images_of()
     with pytest.raises(ImagesError, match=message):
-        images_build.show(platform, images_build.targets(platform, only, "abc")[0], local=local)
+        images_build.show(plan, images_build.targets(plan, only, "abc")[0], local=local)
 
 
 def test_no_two_images_have_one_name_in_a_repository():
@@ -326,7 +334,7 @@ def listed(capsys, *, sizes=False, as_json=False):
 
 def test_a_list_as_json_has_every_reference_whole(capsys):
     rows = json.loads(listed(capsys, as_json=True))
-    assert [row["image"] for row in rows] == needed(resolve(read("prod")))
+    assert [row["image"] for row in rows] == resolve(read("prod")).images.needed
     pinned = [row for row in rows if row["is_pinned"]]
     assert pinned
     assert all(row["reference"].endswith("@" + row["digest"]) for row in pinned)

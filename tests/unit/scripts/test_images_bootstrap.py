@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from infra.plan import resolve
 from infra.reading.load import STACKS, parse, platform_of, read
 from infra.stack.problems import StackError
 from scripts.images import bootstrap as images_bootstrap
@@ -60,21 +61,21 @@ class Cli(PulumiCli):
 
 def test_the_first_step_needs_a_base_with_a_digest(bare_base):
     with pytest.raises(ImagesError, match=r"bases\.go: must have a digest .*, got none: run"):
-        images_bootstrap.check(stack())
+        images_bootstrap.check(resolve(stack()).images)
 
 
 def test_the_first_step_needs_a_repository():
     with pytest.raises(
         ImagesError, match=r"images: is required in the stack, such as .*, got none$"
     ):
-        images_bootstrap.check(read("local"))
+        images_bootstrap.check(resolve(read("local")).images)
 
 
 @pytest.mark.parametrize("outputs", [{}, {"endpoint": "x"}])
 def test_the_first_step_is_a_targeted_update_that_keeps_the_outputs(outputs):
     cli = Cli(outputs)
-    assert images_bootstrap.check(stack()) == ["body_router", "callout"]
-    images_bootstrap.create(cli, stack(), "prod", yes=True)
+    assert images_bootstrap.check(resolve(stack()).images) == ["body_router", "callout"]
+    images_bootstrap.create(cli, resolve(stack()), "prod", yes=True)
     ((arguments, environment),) = cli.ran
     assert arguments[:4] == ("up", "-s", "prod", "--target")
     assert environment["GKE_INFERENCE_UNBUILT_IMAGES"] == "first:prod"
@@ -91,7 +92,7 @@ def test_the_first_step_of_a_deployed_stack_targets_only_what_is_missing():
         f"{start}{kind}$gcp:artifactregistry/repository:Repository::us-central1-images",
         f"{start}gke-inference:index:ImageBuild::images-build",
     ]
-    found = images_bootstrap.missing_targets(read("prod"), there)
+    found = images_bootstrap.missing_targets(resolve(read("prod")), there)
     assert not [each for each in found if each.endswith(("::api-compute", "::us-central1-images"))]
     assert [each for each in found if each.endswith("::europe-west4-images")]
     assert [each for each in found if each.endswith("::api-artifactregistry")]
@@ -108,7 +109,7 @@ def test_the_first_step_of_a_deployed_stack_targets_only_what_is_missing():
 def test_a_first_step_resumes_in_the_middle_of_a_component(component, made, left):
     start = f"urn:pulumi:prod::gke-inference::gke-inference:index:{component}"
     there = [f"{start}::images", f"{start}$gcp:{made}"]
-    found = images_bootstrap.missing_targets(read("prod"), there)
+    found = images_bootstrap.missing_targets(resolve(read("prod")), there)
     absent = f"{start}$gcp:any/member:Member::{left}"
     assert [each for each in found if re.fullmatch(images_bootstrap.expression(each), absent)]
 
@@ -116,23 +117,27 @@ def test_a_first_step_resumes_in_the_middle_of_a_component(component, made, left
 def test_a_policy_on_which_clusters_depend_is_no_target_again():
     start = "urn:pulumi:prod::gke-inference::gke-inference:index:ImageAdmission"
     policy = f"{start}$gcp:binaryauthorization/policy:Policy::images-admission"
-    found = images_bootstrap.missing_targets(read("prod"), [f"{start}::images-admission", policy])
+    found = images_bootstrap.missing_targets(
+        resolve(read("prod")), [f"{start}::images-admission", policy]
+    )
     assert not [each for each in found if ":ImageAdmission" in each]
 
 
 def test_a_first_step_that_fails_is_an_error():
     says = "`pulumi up` of prod ended with code 255; nothing is lost, run it again"
     with pytest.raises(ImagesError, match=f"^{says}$"):
-        images_bootstrap.create(Cli(code=255), stack(), "prod", yes=True)
+        images_bootstrap.create(Cli(code=255), resolve(stack()), "prod", yes=True)
 
 
 def test_the_first_step_prints_what_comes_next():
-    lines = list(images_bootstrap.next_steps(stack(), "prod", ["callout", "relay"]))
+    lines = list(images_bootstrap.next_steps(resolve(stack()).images, "prod", ["callout", "relay"]))
     assert lines == [
         "gke-inference images build --stack prod --local --only callout --only relay",
         "gke-inference images pin --stack prod --only callout --only relay   # after the builds",
     ]
-    assert "--local" not in next(images_bootstrap.next_steps(read("prod"), "prod", ["callout"]))
+    assert "--local" not in next(
+        images_bootstrap.next_steps(resolve(read("prod")).images, "prod", ["callout"])
+    )
 
 
 def dry_run(monkeypatch, cli):
@@ -151,7 +156,7 @@ def test_a_dry_run_prints_what_the_first_step_does(monkeypatch):
     assert given == (
         "GKE_INFERENCE_UNBUILT_IMAGES=first:prod GKE_INFERENCE_STACK_OUTPUTS=/tmp/prod-outputs.json"
     )
-    images_bootstrap.create(cli, read("prod"), "prod", yes=False)
+    images_bootstrap.create(cli, resolve(read("prod")), "prod", yes=False)
     ((ran, _),) = cli.ran  # by the command itself: the dry run changed nothing
     assert shlex.split(command) == list(ran)
 
@@ -160,7 +165,7 @@ def test_a_dry_run_for_a_deployed_stack_has_only_the_targets_that_are_missing(mo
     service = "urn:pulumi:prod::gke-inference::gcp:projects/service:Service::api-compute"
     _, update = dry_run(monkeypatch, Cli(known=[service]))
     targets = [each for each in shlex.split(update) if each.startswith("urn:")]
-    assert targets == images_bootstrap.missing_targets(read("prod"), [service])
+    assert targets == images_bootstrap.missing_targets(resolve(read("prod")), [service])
 
 
 @pytest.mark.parametrize("attestation", ["audit", "enforce"])

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from gke_inference.catalogue.versions import builds
+from infra.plan import resolve
 from infra.reading.load import STACKS, parse, platform_of, read
 from scripts.backend.twin_cloud import twin_cloud
 from scripts.images import build, prepare
@@ -111,9 +112,9 @@ class Rig:
 
     def prepare(self, revision="HEAD", platform=None, *, is_local=False):
         found = platform or read("dev")
-        absent = prepare.check(found, is_local=is_local)
+        absent = prepare.check(resolve(found).images, is_local=is_local)
         return prepare.prepare(
-            self.place, "dev", found, absent, revision, self.said.append, yes=True,
+            self.place, "dev", resolve(found), absent, revision, self.said.append, yes=True,
             is_local=is_local,
         )  # fmt: skip
 
@@ -211,7 +212,7 @@ def test_a_local_build_needs_no_cloud_build(rig, monkeypatch):
     del document["images"]["build"]
     platform = parse(json.dumps(document))
     with pytest.raises(ImagesError, match=r"images\.build: is required in the stack \(`build: {}`"):
-        prepare.check(platform, is_local=False)
+        prepare.check(resolve(platform).images, is_local=False)
     ran = []
 
     def run_local(target):

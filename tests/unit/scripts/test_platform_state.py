@@ -52,6 +52,6 @@ def test_a_stack_of_another_layer_seeds_nothing(stacks: Path, tmp_path: Path):
 
 
 def test_a_command_about_models_refuses_a_platform(stacks: Path):
-    refuse_platform(read("search", stacks), "search")
+    refuse_platform(read("search", stacks).layer, "search")
     with pytest.raises(CommandError, match="--stack: must have models, got 'shared'"):
-        refuse_platform(read("shared", stacks), "shared")
+        refuse_platform(read("shared", stacks).layer, "shared")

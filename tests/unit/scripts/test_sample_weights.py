@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from infra.plan import resolve
 from infra.reading.load import read
 from scripts.operate import sample_weights
 from scripts.operate.sample_weights import SampleWeights, made_whole
@@ -53,7 +54,7 @@ def test_a_push_that_fails_in_any_way_fails_the_deployment(
     monkeypatch.setattr(gcs, "runs", lambda _: True)
     monkeypatch.setattr(gcs, "has_bucket", lambda *_: True)
     monkeypatch.setattr(sample_weights, "push_sample", refuse)
-    pushed = SampleWeights(read("local"), TwinPaths(tmp_path))
+    pushed = SampleWeights(resolve(read("local")), TwinPaths(tmp_path))
     pushed.start()
     with pytest.raises(CommandError, match=r"^weights: googleapi: Error 503: busy, storage$"):
         pushed.finish(60)

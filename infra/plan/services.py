@@ -1,0 +1,122 @@
+"""The APIs that a stack calls."""
+
+from typing import Final
+
+from infra.plan.backends import kinds_of
+from infra.plan.clients import cached, certificates_of, has_apigee, has_counters, people_of
+from infra.plan.front import has_fleet_gateway
+from infra.plan.guardrails import floor_of, has_armor
+from infra.plan.storage import StoragePlan
+from infra.plan.streams import has_topics
+from infra.stack import BackendKind, Platform
+
+SERVICES: Final = (
+    "certificatemanager.googleapis.com",
+    "cloudresourcemanager.googleapis.com",
+    "compute.googleapis.com",
+    "container.googleapis.com",
+    "containerfilesystem.googleapis.com",
+    "containersecurity.googleapis.com",
+    "dns.googleapis.com",
+    "iam.googleapis.com",
+    "logging.googleapis.com",
+    "monitoring.googleapis.com",
+    "networkservices.googleapis.com",
+    "secretmanager.googleapis.com",
+    "storage.googleapis.com",
+)
+"""APIs that the platform calls directly or through GKE: `containerfilesystem` for image streaming,
+`dns` for cluster DNS and records, `containersecurity` for the security posture, `secretmanager` for
+the Secret Manager add-on."""
+
+TRACE_SERVICES: Final = ("cloudtrace.googleapis.com", "telemetry.googleapis.com")
+"""APIs that receive spans, if the stack has traces."""
+
+
+IMAGE_SERVICES: Final = (
+    "artifactregistry.googleapis.com",
+    "containeranalysis.googleapis.com",
+    "containerscanning.googleapis.com",
+)
+"""APIs of a repository with image scanning, if the stack has one."""
+
+BUDGET_SERVICES: Final = ("billingbudgets.googleapis.com",)
+"""API of budgets, if the stack has one."""
+
+BUILD_SERVICES: Final = ("cloudbuild.googleapis.com", "ondemandscanning.googleapis.com")
+"""APIs of image builds, if the stack has them."""
+
+CLIENT_SERVICES: Final = ("memorystore.googleapis.com", "networkconnectivity.googleapis.com")
+"""APIs of the client stores: shared counters and cached answers."""
+
+CERTIFICATE_SERVICES: Final = ("networksecurity.googleapis.com",)
+"""API of the policy that validates client certificates."""
+
+PEOPLE_SERVICES: Final = ("iap.googleapis.com",)
+"""API of Identity-Aware Proxy, if people sign in."""
+
+ARMOR_SERVICES: Final = ("modelarmor.googleapis.com",)
+"""API of Model Armor, if a guardrail uses it."""
+
+VERTEX_SERVICES: Final = ("aiplatform.googleapis.com",)
+"""API of Vertex AI backends in the stack's own project."""
+
+ID_TOKEN_SERVICES: Final = ("iamcredentials.googleapis.com",)
+"""API of the ID tokens that Cloud Run requires."""
+
+PERSONAL_SERVICES: Final = (
+    "iamcredentials.googleapis.com",
+    "pubsub.googleapis.com",
+    "run.googleapis.com",
+)
+"""APIs of personalized images: signatures, messages and the service."""
+
+STREAM_SERVICES: Final = ("pubsub.googleapis.com",)
+"""API of Pub/Sub, if a stream uses it."""
+
+FILESTORE_SERVICES: Final = ("file.googleapis.com",)
+"""API of Filestore, if the stack has an instance."""
+LUSTRE_SERVICES: Final = ("lustre.googleapis.com", "servicenetworking.googleapis.com")
+"""APIs of Managed Lustre and of the peering that connects it, if the stack has an instance."""
+DELIVERY_SERVICES: Final = ("anthosconfigmanagement.googleapis.com", "gkehub.googleapis.com")
+"""APIs of the fleet and of Config Sync, if it delivers models."""
+APIGEE_SERVICES: Final = ("apigee.googleapis.com",)
+"""API of Apigee, if it checks clients."""
+FLEET_SERVICES: Final = (
+    "autoscaling.googleapis.com",
+    "gkehub.googleapis.com",
+    "multiclusteringress.googleapis.com",
+    "multiclusterservicediscovery.googleapis.com",
+    "trafficdirector.googleapis.com",
+)
+"""APIs of a gateway over all clusters, if it is the front."""
+
+ATTESTATION_SERVICES: Final = ("binaryauthorization.googleapis.com", "cloudkms.googleapis.com")
+"""APIs of attestations, if the stack uses them."""
+
+
+def resolve_services(platform: Platform, storage: StoragePlan) -> tuple[str, ...]:
+    """Return the APIs that a stack calls, each once."""
+    images = platform.images
+    found = (
+        *SERVICES,
+        *(TRACE_SERVICES if platform.monitoring.traces else ()),
+        *(BUDGET_SERVICES if platform.budget is not None else ()),
+        *(APIGEE_SERVICES if has_apigee(platform) else ()),
+        *(CLIENT_SERVICES if has_counters(platform) or cached(platform) else ()),
+        *(CERTIFICATE_SERVICES if certificates_of(platform) else ()),
+        *(PEOPLE_SERVICES if people_of(platform) else ()),
+        *(ARMOR_SERVICES if has_armor(platform) or floor_of(platform) else ()),
+        *(VERTEX_SERVICES if BackendKind.VERTEX in kinds_of(platform) else ()),
+        *(ID_TOKEN_SERVICES if BackendKind.CLOUD_RUN in kinds_of(platform) else ()),
+        *(STREAM_SERVICES if has_topics(platform) else ()),
+        *(FILESTORE_SERVICES if storage.has_filestore else ()),
+        *(LUSTRE_SERVICES if storage.has_lustre else ()),
+        *(DELIVERY_SERVICES if platform.has_config_sync() else ()),
+        *(FLEET_SERVICES if has_fleet_gateway(platform.gateway) else ()),
+        *(IMAGE_SERVICES if images is not None else ()),
+        *(BUILD_SERVICES if images is not None and images.build is not None else ()),
+        *(ATTESTATION_SERVICES if images is not None and images.is_attested else ()),
+        *(PERSONAL_SERVICES if platform.personal_images is not None else ()),
+    )
+    return tuple(dict.fromkeys(found))
