@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.problems import join, suggest
-from gke_inference.observability.rules import check_percents, check_told
+from gke_inference.observability.rules import check_percents, check_recipients
 from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
 from infra.stack import Budget, Covers, Platform, ReceiverKind
@@ -25,7 +25,7 @@ def check_budget(platform: Platform) -> Iterator[InputError]:
     yield from _check_notify(platform, budget)
     yield from check_percents("budget.alert_percent", budget.alert_percent)
     yield from check_percents("budget.forecast_percent", budget.forecast_percent)
-    yield from check_told(
+    yield from check_recipients(
         "budget",
         "notify",
         billing_admins=budget.billing_admins,

@@ -115,7 +115,7 @@ def _check(plan: Plan, stack: str, *, failover: bool, on_protected: bool, yes: b
     if failover and plan.platform.protection and not on_protected:
         raise CommandError(
             f"--failover: must be given with --on-protected for stack {stack!r}, which sets"
-            " `protection`: it deletes a replica of each model"
+            " 'protection': it deletes a replica of each model"
         )
     if gated(plan.platform) is not None and not os.environ.get(KEY_VARIABLE):
         raise CommandError(

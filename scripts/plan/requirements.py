@@ -13,7 +13,6 @@ from infra.estimate.costing import loaded_model
 from infra.estimate.quota_needs import Need
 from infra.estimate.unit_costs import unit_costs
 from infra.plan import Plan, ServedModel
-from infra.reading.trial import problem_of
 from infra.stack import Form, Model, Task
 from planner.advice.portfolio import Key, Requirement
 from planner.choice.candidates import Candidate
@@ -21,6 +20,7 @@ from planner.choice.cost import Bill
 from planner.choice.plan import FOR_SERVING, Question
 from planner.unit_cost.unit_cost import Traffic
 from scripts.plan.offers import Asked, Side, best_sides, offer_of, sides
+from scripts.plan.placement_problem import placement_problem
 from scripts.plan.proposals import Proposal, placement_for
 
 _OF_HARDWARE = ("canary", "disaggregated", "disk", "experts", "spanning")
@@ -85,7 +85,7 @@ class Hardware:
         if key not in self._problems:
             placed = placement_for(made)
             placed = replace(placed, replicas=max(1, placed.replicas))  # warm replicas may be 0
-            self._problems[key] = problem_of(self._document, self._asked.name, placed)
+            self._problems[key] = placement_problem(self._document, self._asked.name, placed)
         return self._problems[key]
 
 

@@ -1,6 +1,5 @@
 """Calls of tools inside the text of a response, as SGLang and TGI make the model write them."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -49,12 +48,3 @@ class CallText:
         self._read += len(part)
         self.is_named = self._read >= self._begin
         return part[max(0, self._begin - start) : max(0, self._end - start)]
-
-
-def is_document(text: str) -> bool:
-    """Return whether a text is complete JSON."""
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True

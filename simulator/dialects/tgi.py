@@ -1,5 +1,6 @@
-"""Text Generation Inference 3.3.7: its HTTP API.
+"""Text Generation Inference 3.3.7: chats and completions of its HTTP API.
 
+Grammars, tools and log probabilities are refused: nothing of TGI is added since its upstream ended.
 Read from its source at v3.3.7 (Apache-2.0): `router/src/server.rs`, `lib.rs`, `chat.rs`,
 `validation.rs`.
 """
@@ -9,28 +10,9 @@ from typing import Any, cast
 from aiohttp import web
 
 from simulator.dialects.server import DialectServer, GenerationRequest, ask_of, check_simulated
-from simulator.dialects.tgi_bodies import (
-    VERSION,
-    ChatEvents,
-    CompletionEvents,
-    likely,
-    reason,
-    timings,
-)
-from simulator.dialects.tgi_bodies import (
-    body as whole_body,
-)
-from simulator.dialects.tgi_fields import CHAT, COMPLETION, PARAMETERS, check, form_error
+from simulator.dialects.tgi_bodies import ChatEvents, CompletionEvents, reason, timings, whole_body
+from simulator.dialects.tgi_fields import CHAT, COMPLETION, check, form_error
 from simulator.dialects.tgi_flags import Settings, settle
-from simulator.dialects.tgi_forms import (
-    NO_CALL,
-    TEXT,
-    Wanted,
-    call_id,
-    called,
-    grammar_of,
-    wanted_of,
-)
 from simulator.dialects.tgi_metrics import TgiMetrics
 from simulator.engine.engine import Engine
 from simulator.engine.request import Request
@@ -71,13 +53,10 @@ class TgiServer(DialectServer):
         """Return the routes that a client, a probe or a picker uses."""
         return [
             *(web.get(path, self._health) for path in ("/", "/health", "/ping")),
-            web.get("/info", self._info),
             web.get("/v1/models", self._models),
             web.get("/metrics", self._page),
             web.post("/v1/chat/completions", self._chat),
             web.post("/v1/completions", self._completions),
-            web.post("/generate", self._generate),
-            web.post("/tokenize", self._tokenize),
         ]
 
     def failed(self, http: web.Request, error: ApiError) -> web.Response:
@@ -114,27 +93,6 @@ class TgiServer(DialectServer):
             return json_response(body, status=503)
         return web.Response()
 
-    async def _info(self, _http: web.Request) -> web.Response:
-        settings = self._settings
-        return json_response(
-            {
-                "model_id": self._deployment.model,
-                "model_sha": None,
-                "model_pipeline_tag": None,
-                "max_concurrent_requests": settings.concurrent,
-                "max_best_of": 2,
-                "max_stop_sequences": settings.most_stops,
-                "max_input_tokens": settings.longest_prompt,
-                "max_total_tokens": self._deployment.max_model_len,
-                "validation_workers": 2,
-                "max_client_batch_size": 4,
-                "router": "text-generation-router",
-                "version": VERSION,
-                "sha": None,
-                "docker_label": None,
-            }
-        )
-
     async def _models(self, _http: web.Request) -> web.Response:
         model = self._deployment.model
         entry = {"id": model, "object": "model", "created": 0, "owned_by": model}
@@ -148,27 +106,16 @@ class TgiServer(DialectServer):
         if "messages" not in body:
             raise form_error("missing field `messages`")
         check(body, CHAT)
-        check_simulated(body)
+        check_simulated(body, _NOT_SIMULATED)
         prompt = text.tokenize(messages.chat_text(body["messages"] or [{"role": "user"}]))
-        wanted = wanted_of(body)
-        name = self._name(body)
-        top: int | None = body.get("top_logprobs")
-        given = body | {"top_n_tokens": top}
-        if wanted.is_optional:
-            await self._limited(self._ask(given, name, prompt, NO_CALL))
-        count = (top or 0) if body.get("logprobs") else None
-        is_new = not wanted.is_optional
-        ask = self._ask(given, name, prompt, wanted, is_counted=is_new, logprobs=count)
+        ask = self._ask(body, self._name(body), prompt)
         options: asks.Json = body.get("stream_options") or {}
         if ask.stream:
-            number = call_id(body["messages"] or [])
-            events = ChatEvents(ask, number, include_usage=bool(options.get("include_usage")))
+            events = ChatEvents(ask, include_usage=bool(options.get("include_usage")))
             return await self._limited_stream(http, ask, events)
         request = await self._limited(ask)
         message = {"role": "assistant", "content": ask.text}
-        if ask.form is not None and ask.form.tool is not None:
-            message = called(ask.form, ask.text, "0")
-        choice: Any = {"index": 0, "message": message, "logprobs": likely(ask, ask.output)}
+        choice: Any = {"index": 0, "message": message, "logprobs": None}
         choice["finish_reason"] = reason(ask, request, "stop")
         return self.json(whole_body("chat.completion", ask, choice, request), **timings(request))
 
@@ -194,60 +141,24 @@ class TgiServer(DialectServer):
         choice["finish_reason"] = reason(ask, request, "eos_token")
         return self.json(whole_body("text_completion", ask, choice, request), **timings(request))
 
-    async def _generate(self, http: web.Request) -> web.StreamResponse:
-        body = await asks.read_json(http)
-        if not isinstance(body.get("inputs"), str):
-            raise form_error("missing field `inputs`")
-        given: asks.Json = body.get("parameters", {})
-        check(given, PARAMETERS, "parameters")
-        check_simulated(given, _NOT_SIMULATED)
-        prompt = text.tokenize(body["inputs"])
-        grammar = given.get("grammar")
-        wanted = TEXT if grammar is None else grammar_of(grammar, "parameters.grammar")
-        words = {"stream": False, "max_tokens": given.get("max_new_tokens")}
-        ask = self._ask(given | words, "tgi", prompt, wanted)
-        request = await self._limited(ask)
-        return self.json({"generated_text": ask.text}, **timings(request))
-
     def _name(self, body: asks.Json) -> str:
         """Return the model name of a response: the requested or the loaded name."""
         name = body.get("model")
         return self._deployment.model if name in (None, "tgi") else str(name)
 
-    def _ask(
-        self,
-        body: asks.Json,
-        name: str,
-        prompt: list[int],
-        wanted: Wanted = TEXT,
-        *,
-        is_counted: bool = True,
-        logprobs: int | None = None,
-    ) -> GenerationRequest:
+    def _ask(self, body: asks.Json, name: str, prompt: list[int]) -> GenerationRequest:
         most: int | None = body.get("max_tokens", body.get("max_completion_tokens"))
         stops: list[str] = body.get("stop") or []
         stream = bool(body.get("stream"))
-        problem = self._problem(body, prompt, most, stops) or wanted.problem
-        if wanted.form is not None and self._settings.flags.disable_grammar_support:
-            problem = problem or "grammar is not supported"
+        problem = self._problem(body, prompt, most, stops)
         longest = self._deployment.max_model_len - len(prompt) if most is None else most
-        if is_counted:
-            self._metrics.asked()
-        if not problem:
-            self._metrics.read(len(prompt), longest)
+        self._metrics.asked()
         if problem:
             self._metrics.refused("validation")
             raise _refusal(422, f"Input validation error: {problem}", "validation", stream)
-        return ask_of(
-            name,
-            prompt,
-            longest,
-            stops,
-            form=wanted.form,
-            ignore_end=bool(body.get("ignore_eos")),
-            logprobs=logprobs,
-            stream=stream,
-        )
+        self._metrics.read(len(prompt), longest)
+        ignore_end = bool(body.get("ignore_eos"))
+        return ask_of(name, prompt, longest, stops, ignore_end=ignore_end, stream=stream)
 
     def _problem(
         self, body: asks.Json, prompt: list[int], most: int | None, stops: list[str]
@@ -256,7 +167,6 @@ class TgiServer(DialectServer):
         longest, longest_prompt = self._deployment.max_model_len, self._settings.longest_prompt
         temperature, top_p = body.get("temperature"), body.get("top_p")
         limit, count = self._settings.most_stops, len(prompt)
-        top, most_top = body.get("top_n_tokens") or 0, self._settings.most_top_tokens
         wanted = min(most, _CHUNK) if most is not None else 0
         found = {
             "`temperature` must be strictly positive": temperature is not None and temperature < 0,
@@ -264,7 +174,6 @@ class TgiServer(DialectServer):
             "`max_new_tokens` must be strictly positive": most == 0,
             f"`stop` supports up to {limit} stop sequences. Given: {len(stops)}": len(stops)
             > limit,
-            f"`top_n_tokens` must be >= 0 and <= {most_top}. Given: {top}": top > most_top,
             "`inputs` cannot be empty": not prompt,
             f"`inputs` tokens + `max_new_tokens` must be <= {longest}. Given: {count} `inputs` "
             f"tokens and {wanted} `max_new_tokens`": count + wanted > longest,
@@ -296,21 +205,9 @@ class TgiServer(DialectServer):
         finally:
             self._open -= 1
 
-    async def _tokenize(self, http: web.Request) -> web.Response:
-        body = await asks.read_json(http)
-        if not isinstance(body.get("inputs"), str):
-            raise form_error("missing field `inputs`")
-        out: list[Any] = []
-        at = 0
-        for piece in text.pieces(body["inputs"]):
-            end = at + len(piece)
-            out.append({"id": text.token(piece), "text": piece, "start": at, "stop": end})
-            at = end
-        return self.json(out)
 
-
-_NOT_SIMULATED = ("best_of", "decoder_input_details", "details", "top_n_tokens")
-"""Parameters of `/generate` that the simulation rejects."""
+_NOT_SIMULATED = ("logprobs", "response_format", "tools", "top_logprobs")
+"""Fields of a chat that the simulation rejects."""
 _CHUNK = 1024
 """Number of response tokens that are reserved at a time, `DEFAULT_GENERATION_LENGTH`."""
 

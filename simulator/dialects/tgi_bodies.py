@@ -5,11 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from simulator.dialects.exporting import release
-from simulator.dialects.forms import CallText
 from simulator.dialects.server import GenerationRequest
 from simulator.engine.request import FinishReason, Request
-from simulator.server.bodies import log_probabilities
-from simulator.server.bodies.structured import Form
 
 VERSION = release("tgi")
 _FINGERPRINT = f"{VERSION}-native"
@@ -32,25 +29,6 @@ def usage(ask: GenerationRequest, generated: int) -> Any:
     }
 
 
-def likely(ask: GenerationRequest, pieces: Sequence[str]) -> Any:
-    """Return `ChatCompletionLogprobs`, which has no bytes; None if not requested."""
-    if ask.logprobs is None:
-        return None
-    return {
-        "content": [
-            {
-                "token": each["token"],
-                "logprob": each["logprob"],
-                "top_logprobs": [
-                    {name: top[name] for name in ("token", "logprob")}
-                    for top in each["top_logprobs"]
-                ],
-            }
-            for each in log_probabilities.of_text(ask.likely(pieces), ask.logprobs)
-        ]
-    }
-
-
 def _head(kind: str, ask: GenerationRequest) -> Any:
     return {
         "object": kind,
@@ -61,7 +39,7 @@ def _head(kind: str, ask: GenerationRequest) -> Any:
     }
 
 
-def body(kind: str, ask: GenerationRequest, choice: Any, request: Request) -> Any:
+def whole_body(kind: str, ask: GenerationRequest, choice: Any, request: Request) -> Any:
     """Return a response that is not streamed."""
     return {**_head(kind, ask), "choices": [choice], "usage": usage(ask, request.generated)}
 
@@ -85,58 +63,25 @@ def timings(request: Request) -> dict[str, str]:
 
 
 class ChatEvents:
-    """A streamed chat: every event has the role, and the last with text has the finish reason.
+    """A streamed chat: every event has the role, and the last with text has the finish reason."""
 
-    Args:
-        ask: the request.
-        call: ID of a call of a tool.
-        include_usage: whether the last event has the usage.
-    """
-
-    def __init__(self, ask: GenerationRequest, call: str, *, include_usage: bool) -> None:
+    def __init__(self, ask: GenerationRequest, *, include_usage: bool) -> None:
         self._ask = ask
-        self._call = call
         self._include_usage = include_usage
-        self._text: CallText | None = None
-        self._is_called = False
 
     def opening(self) -> list[Any]:
         """Return nothing."""
         return []
 
     def piece(self, pieces: Sequence[str], request: Request) -> list[Any]:
-        """Return the event of some tokens, or those of a call."""
-        found = reason(self._ask, request, "stop") if request.finished else None
-        form = self._ask.form
-        if form is None or form.tool is None:
-            return [self._event({"content": "".join(pieces)}, pieces, found)]
-        made = [self._called(form, piece) for piece in pieces]
-        return [
-            self._event(delta, [piece], found if at == len(pieces) - 1 else None)
-            for at, (piece, delta) in enumerate(zip(pieces, made, strict=True))
-            if delta is not None
-        ]
-
-    def _called(self, form: Form, piece: str) -> Any:
-        """Return the delta of a token of a call; None before its name is complete."""
-        self._text = self._text or CallText(form)
-        arguments = self._text.arguments(piece)
-        if not self._text.is_named:
-            return None
-        name = None if self._is_called else form.tool
-        function = {"name": name, "arguments": arguments if self._is_called else "{"}
-        self._is_called = True
-        call = {"index": 0, "id": self._call, "type": "function", "function": function}
-        return {"tool_calls": [call]}
-
-    def _event(self, delta: Any, pieces: Sequence[str], found: str | None) -> Any:
+        """Return the event of some tokens."""
         choice = {
             "index": 0,
-            "delta": {"role": "assistant", **delta},
-            "logprobs": likely(self._ask, pieces),
-            "finish_reason": found,
+            "delta": {"role": "assistant", "content": "".join(pieces)},
+            "logprobs": None,
+            "finish_reason": reason(self._ask, request, "stop") if request.finished else None,
         }
-        return {**_head("chat.completion.chunk", self._ask), "choices": [choice], "usage": None}
+        return [{**_head("chat.completion.chunk", self._ask), "choices": [choice], "usage": None}]
 
     def closing(self, request: Request) -> list[Any]:
         """Return nothing."""

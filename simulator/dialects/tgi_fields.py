@@ -39,31 +39,9 @@ COMPLETION: Mapping[str, str] = _SHARED | {
     "suffix": "a string",
 }
 """Fields of `CompletionRequest`."""
-PARAMETERS: Mapping[str, str] = {
-    "adapter_id": "a string",
-    "best_of": "usize",
-    "decoder_input_details": "a boolean",
-    "details": "a boolean",
-    "do_sample": "a boolean",
-    "frequency_penalty": "f32",
-    "max_new_tokens": "u32",
-    "repetition_penalty": "f32",
-    "return_full_text": "a boolean",
-    "seed": "u64",
-    "stop": _PLURAL,
-    "temperature": "f32",
-    "top_k": "i32",
-    "top_n_tokens": "u32",
-    "top_p": "f32",
-    "truncate": "usize",
-    "typical_p": "f32",
-    "watermark": "a boolean",
-}
-"""Fields of `GenerateParameters`."""
 STREAM_OPTIONS: Mapping[str, str] = {"include_usage": "a boolean"}
 """Fields of `StreamOptions`."""
 _NOT_OPTIONAL = {"messages", "stream", "stream_options", *STREAM_OPTIONS}
-_OF_PARAMETERS = {"decoder_input_details", "details", "do_sample", "stop", "watermark"}
 
 
 def form_error(said: str) -> ApiError:
@@ -83,14 +61,13 @@ def check(body: Any, fields: Mapping[str, str], where: str = "") -> None:
         ApiError: 422 with serde's message.
     """
     if not isinstance(body, dict):
-        raise _wrong(where, body, "struct GenerateParameters")
+        raise _wrong(where, body, "struct StreamOptions")
     given = cast(asks.Json, body)
-    required = _OF_PARAMETERS if fields is PARAMETERS else _NOT_OPTIONAL
     for name, wanted in fields.items():
         if name not in given:
             continue
         value: Any = given[name]
-        if value is None and name not in required:
+        if value is None and name not in _NOT_OPTIONAL:
             continue
         path = f"{where}.{name}" if where else name
         if not _fits(value, wanted):

@@ -13,7 +13,6 @@ _PORT = 3000
 _CONCURRENT = 128
 _BATCH = 256
 _STOPS = 4
-_TOP_TOKENS = 5
 _QUANTIZED = {"awq": "awq", "bitsandbytes": "bitsandbytes", "fp8": "fp8", "gptq": "gptq"}
 
 
@@ -27,8 +26,6 @@ class Settings:
     concurrent: int
     port: int
     most_stops: int
-    most_top_tokens: int
-    """Value of `--max-top-n-tokens`: alternatives with their log probabilities."""
 
 
 def settle(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
@@ -68,5 +65,4 @@ def settle(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
         whole("max-concurrent-requests", _CONCURRENT),
         whole("port", _PORT),
         whole("max-stop-sequences", _STOPS),
-        whole("max-top-n-tokens", _TOP_TOKENS),
     )

@@ -20,7 +20,7 @@ class Failure:
     path: str
     """The property in Pulumi names, such as `nodeConfig.taints[0].effect`."""
     reason: str
-    """Rule and value, such as `must be one of …, got "X"`."""
+    """Rule and value, such as `must be one of …, got 'X'`."""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.reason}" if self.path else self.reason
@@ -77,7 +77,7 @@ def get_path(value: Any, path: str) -> Any:
 def show(value: Any) -> str:
     """Return a value in the format of messages."""
     if isinstance(value, str):
-        return f'"{value}"'
+        return repr(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):

@@ -256,5 +256,5 @@ def _value(hint: Any, value: Any, where: str) -> Any:
 
 
 def _shown(value: Any) -> str:
-    text = json.dumps(value, default=str)
+    text = repr(value) if isinstance(value, str) else json.dumps(value, default=str)
     return text if len(text) <= 60 else text[:57] + "..."

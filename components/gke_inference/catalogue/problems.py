@@ -108,10 +108,15 @@ def _number(limit: float) -> str:
     return str(int(limit)) if float(limit).is_integer() else str(limit)
 
 
-def shown_value(value: Any) -> Bare:
-    """Return a value in YAML notation, shortened."""
-    text = json.dumps(value, default=str)
-    return Bare(text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 3]}...")
+def shown_value(value: Any) -> str:
+    """Return a value for a message, shortened: text as itself, other values in YAML notation."""
+    if isinstance(value, str):
+        return _short(value)
+    return Bare(_short(json.dumps(value, default=str)))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 3]}..."
 
 
 class Document:
@@ -169,7 +174,7 @@ class Document:
                 return _word(path, at, schema, details["input"])
             case "literal_error":
                 known = ", ".join(map(str, schema.get("enum", ())))
-                return InputError(path, f"must be one of {known}", _word_or_value(details["input"]))
+                return InputError(path, f"must be one of {known}", shown_value(details["input"]))
             case kind if kind in _TYPE_WORDS:
                 return _type(path, _TYPE_WORDS[kind], details["input"])
             case _:
@@ -252,10 +257,6 @@ def _is_scalar(text: str, wanted: str) -> bool:
         return text in {"true", "false"}
     is_number = wanted in {_TYPE_WORDS["int_type"], _TYPE_WORDS["float_type"]}
     return is_number and text.removeprefix("-").replace(".", "", 1).isdigit()
-
-
-def _word_or_value(value: Any) -> str:
-    return value if isinstance(value, str) else shown_value(value)
 
 
 def _word(path: str, at: Location, schema: Mapping[str, Any], value: Any) -> InputError:

@@ -12,7 +12,7 @@ from gke_inference.base.inputs import under
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.settings.fields import BillingAccount, TopicName
 
-from .rules import check_percents, check_told
+from .rules import check_percents, check_recipients
 from .settings import ALERT_PERCENT, FORECAST_PERCENT, MAX_CHANNELS, BudgetUsd, Percent
 
 _CURRENT, _FORECAST = "CURRENT_SPEND", "FORECASTED_SPEND"
@@ -117,7 +117,7 @@ def _rules(percents: Sequence[int], basis: str) -> "list[billing.BudgetThreshold
 def _problems(args: BudgetArgs) -> Iterator[InputError]:
     yield from check_percents("alert_percents", args.get("alert_percents", ()))
     yield from check_percents("forecast_percents", args.get("forecast_percents", ()))
-    yield from check_told(
+    yield from check_recipients(
         "",
         "channels",
         billing_admins=args.get("billing_admins", True),

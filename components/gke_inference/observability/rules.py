@@ -41,7 +41,7 @@ def check_percents(where: str, percents: Sequence[int]) -> Iterator[InputError]:
         yield InputError(where, "must not repeat a percentage", Bare(", ".join(map(str, percents))))
 
 
-def check_told(
+def check_recipients(
     where: str, channels: str, *, billing_admins: bool, has_channels: bool, has_topic: bool
 ) -> Iterator[InputError]:
     """Yield the problem of a budget that notifies nobody.

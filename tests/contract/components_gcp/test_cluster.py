@@ -307,7 +307,7 @@ REFUSED = {
     "a version that is none": (
         {"min_version": "newest"},
         "minVersion",
-        'must be a version of GKE such as 1.36 or 1.36.4-gke.1391002, got "newest"',
+        "must be a version of GKE such as 1.36 or 1.36.4-gke.1391002, got 'newest'",
     ),
     "a boot disk that the machine type does not have": (
         {"system_pool": {"machine_type": "c4-standard-8", "boot_disk_type": "pd-balanced"}},

@@ -31,7 +31,7 @@ def test_nodes_that_are_added_to_it_have_an_account_with_two_roles(recorder):
 
 
 def test_a_cluster_by_its_name_alone_is_refused(recorder):
-    with pytest.raises(pulumi.InputPropertyError, match='clusters/NAME, got "shared"'):
+    with pytest.raises(pulumi.InputPropertyError, match="clusters/NAME, got 'shared'"):
         recorder.run(lambda: ExistingCluster("shared", {"cluster": "shared"}))
 
 

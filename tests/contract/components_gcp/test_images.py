@@ -165,7 +165,7 @@ def test_credentials_are_a_secret_that_the_registrys_agent_may_read_first(record
         (
             PullThrough,
             {**PULLS, "credentials": {"ghcr.io": {"username": "a", "secret": "s"}}},
-            'must be projects/PROJECT/secrets/SECRET/versions/VERSION, got "s"',
+            "must be projects/PROJECT/secrets/SECRET/versions/VERSION, got 's'",
         ),
         (EngineRepository, {**REPOSITORY, "repository_id": "Engines"}, "lowercase"),
         (EngineRepository, {**REPOSITORY, "untagged_days": 0}, "must be 1 to 3650, got 0"),

@@ -224,7 +224,7 @@ REFUSED = {
         "zones",
         "must be a list of different names",
     ),
-    "a pool that is not a list": ({**V6E, "node_pools": "v6e"}, "node_pools", 'got "v6e"'),
+    "a pool that is not a list": ({**V6E, "node_pools": "v6e"}, "node_pools", "got 'v6e'"),
     "a pool without a name": ({**V6E, "node_pools": [""]}, "node_pools", "different names"),
 }
 

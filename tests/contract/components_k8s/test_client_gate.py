@@ -236,7 +236,7 @@ def test_an_issuer_has_its_header_and_the_teams_of_its_claim(recorder):
                     }
                 ]
             },
-            'issuers[0].jwksUri: must be a URL that starts with https://, got "http://x"',
+            "issuers[0].jwksUri: must be a URL that starts with https://, got 'http://x'",
         ),
         (
             {"teams": {"a": {"cached_answers": True}}},

@@ -160,7 +160,7 @@ def test_only_what_a_stack_uses_is_switched_on():
         ),
         (
             {"pull_through": {"name": "up", "credentials": {"ghcr.io": {**LOGIN, "secret": "s"}}}},
-            'must be projects/PROJECT/secrets/SECRET/versions/VERSION, got "s"',
+            "must be projects/PROJECT/secrets/SECRET/versions/VERSION, got 's'",
         ),
         (
             {"repository": "up-ghcr-io", "pull_through": {"name": "up"}},

@@ -44,7 +44,7 @@ CANARY = {"version": "next", "weights": "llama-3.1-8b-next"}
     [
         ({"live_adapters": {"max_rank": 20}}, "max_rank must be one of 1, 8, .*512, got 20"),
         ({"live_adapters": {"slots": 65}}, "slots must be 1 to 64, got 65"),
-        ({"live_adapters": {"folder": "../x"}}, 'folder must be a folder such as .* got "../x"'),
+        ({"live_adapters": {"folder": "../x"}}, "folder must be a folder such as .* got '../x'"),
         (
             {"live_adapters": {}, "task": "embed", "adapters": []},
             "live_adapters must not be set when task is embed",

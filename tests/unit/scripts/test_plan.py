@@ -294,7 +294,7 @@ def test_speculation_makes_tokens_faster_and_its_interval_wider():
         (
             ("--write", "prod", "--name", "Bad_Name"),
             "--name: must be lowercase letters, digits, dots, hyphens and underscores,"
-            ' got "Bad_Name"',
+            " got 'Bad_Name'",
         ),
         (
             ("--speculative", "ngram:2", "--write", "prod"),

@@ -138,13 +138,9 @@ def test_what_is_inside_a_field_is_checked_too(fields: Any, said: str):
         ("/v1/completions", {"prompt": 5}),
         ("/v1/completions", {"prompt": "x", "repetition_penalty": "hot"}),
         ("/v1/completions", {"prompt": "x", "suffix": 5}),
-        ("/generate", {"inputs": "x", "parameters": 5}),
-        ("/generate", {"inputs": "x", "parameters": {"stop": None}}),
-        ("/generate", {"inputs": "x", "parameters": {"top_k": "2"}}),
-        ("/generate", {"inputs": "x", "parameters": {"max_new_tokens": "2"}}),
     ],
 )
-def test_other_routes_check_types_too(path: str, body: Any):
+def test_completions_check_types_too(path: str, body: Any):
     ((status, text),) = asked("tgi", ARGUMENTS, (path, body))
     assert status == 422
     assert text.startswith("Failed to deserialize the JSON body into the target type: ")
@@ -222,3 +218,23 @@ def test_an_image_is_refused_and_not_ignored():
     ((status, body),) = asked("tgi", ARGUMENTS, chat(messages=messages))
     assert status == 400
     assert "image_url in messages is not available" in body["error"]
+
+
+def test_it_reads_no_n():
+    ((_, body),) = asked("tgi", ARGUMENTS, chat(max_tokens=4, n=3))
+    assert len(body["choices"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("logprobs", True),
+        ("response_format", {"type": "json", "value": {"properties": {}}}),
+        ("tools", [{"type": "function", "function": {"name": "book", "parameters": {}}}]),
+        ("top_logprobs", 2),
+    ],
+)
+def test_what_is_not_simulated_is_refused_and_not_ignored(name: str, value: Any):
+    ((status, body),) = asked("tgi", ARGUMENTS, chat(**{name: value}))
+    assert status == 400
+    assert body["error"] == f"{name} is not available on a simulated engine."

@@ -47,7 +47,7 @@ def cluster(**more: Any) -> dict[str, Any]:
             CLUSTER,
             cluster(releaseChannel={"channel": "FAST"}),
             "releaseChannel.channel",
-            'must be one of UNSPECIFIED, RAPID, REGULAR, STABLE, EXTENDED, got "FAST"',
+            "must be one of UNSPECIFIED, RAPID, REGULAR, STABLE, EXTENDED, got 'FAST'",
         ),
         (
             CLUSTER,
@@ -100,7 +100,7 @@ def cluster(**more: Any) -> dict[str, Any]:
             "upgradeSettings.blueGreenSettings",
             "BLUE_GREEN",
         ),
-        (BUCKET, {"location": "US", "labels": {"A": "b"}}, "labels", 'the key "A"'),
+        (BUCKET, {"location": "US", "labels": {"A": "b"}}, "labels", "the key 'A'"),
         (
             BUCKET,
             {"location": "US", "lifecycleRules": [{"action": {"type": "Delete"}}]},
@@ -205,7 +205,7 @@ def test_content_and_source_of_an_object_exclude_each_other() -> None:
 def test_a_source_that_is_no_asset_is_refused() -> None:
     token = "gcp:storage/bucketObject:BucketObject"
     found = reasons(token, {"bucket": "b", "source": "file.txt"})
-    assert found["source"] == 'must be an asset or archive, got "file.txt"'
+    assert found["source"] == "must be an asset or archive, got 'file.txt'"
 
 
 def test_a_property_that_only_the_sdk_knows_is_taken_and_checked_below() -> None:

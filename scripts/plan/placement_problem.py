@@ -19,7 +19,7 @@ from infra.stack import Platform
 from infra.stack.problems import StackError, problems_of
 
 
-def problem_of(platform: Any, name: str, placement: Placement) -> InputError | None:
+def placement_problem(platform: Any, name: str, placement: Placement) -> InputError | None:
     """Return the first rule on hardware that a model would break on a placement, or None.
 
     The other models are left out: whether a whole stack is usable is checked when it is written.
