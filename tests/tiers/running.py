@@ -52,7 +52,7 @@ _SOAK = "mark.soak"
 _WHOLE = re.compile(rf"^pytestmark = \[?pytest\.mark\.{_MARK}\b", re.MULTILINE)
 """A file whose tests all have the mark; one that lists it later is imported for nothing."""
 _MOST_WORKERS = 3
-"""On two cores: tests wait for a third of their time."""
+"""On two cores: tests wait for about a third of their time."""
 _GIB_PER_WORKER = 6.0
 _MEMORY_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
