@@ -16,38 +16,43 @@ import pytest
 
 GROUPS = (
     "tests/platform/whole/",
-    "tests/platform/faults/test_ray_clusters.py",
-    "tests/platform/batch/",
     "tests/preview/",
+    "tests/platform/batch/",
     "twin/tests/running/gateway/",
-    "tests/platform/examples/",
-    "tests/platform/gitops/",
-    "tests/platform/faults/test_pictures.py",
-    "twin/tests/running/kubernetes/",
-    "tests/platform/bootstrap/",
-    "simulator/tests/running/engines/test_real_engine.py",
-    "twin/tests/running/cluster/",
-    "twin/tests/running/agent/",
-    "twin/tests/running/queues/",
-    "tests/xla/",
-    "tests/platform/backends/",
-    "twin/tests/running/gcp/",
-    "tests/running/engine/test_nodes.py",
+    "tests/platform/faults/test_ray_clusters.py",
     "tests/running/batch/test_batches.py",
+    "tests/platform/faults/test_pictures.py",
+    "twin/tests/running/queues/",
+    "tests/platform/gitops/",
+    "twin/tests/running/kubernetes/",
+    "tests/platform/backends/",
+    "tests/platform/bootstrap/",
+    "twin/tests/running/agent/",
+    "tests/xla/",
+    "tests/running/stream/test_pubsub.py",
+    "twin/tests/running/cluster/",
+    "tests/platform/examples/",
+    "tests/running/test_go_programs.py",
+    "twin/tests/running/gcp/",
+    "tests/running/diffusion/test_server.py",
+    "tests/running/engine/test_nodes.py",
+    "simulator/tests/running/engines/test_real_engine.py",
     "twin/tests/running/groups/",
     "tests/contract/serving/test_images.py",
     "tests/running/personal/",
-    "tests/running/stream/test_pubsub.py",
     "twin/tests/running/front/",
 )
-"""Folders and files whose tests share a worker, longest first; any other file is a group."""
+"""Folders and files whose tests share a worker; any other file is a group.
+
+The longest first, but no three deployed platforms in a row: two use both cores.
+"""
 
 _MARK = "needs_tools"
 _SOAK = "mark.soak"
 _WHOLE = re.compile(rf"^pytestmark = \[?pytest\.mark\.{_MARK}\b", re.MULTILINE)
 """A file whose tests all have the mark; one that lists it later is imported for nothing."""
 _MOST_WORKERS = 3
-"""On two cores: tests wait for a third of their time."""
+"""On two cores: tests wait for about a third of their time."""
 _GIB_PER_WORKER = 6.0
 _MEMORY_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
