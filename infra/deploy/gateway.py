@@ -86,7 +86,7 @@ def _routed(
     model, server = served.settings, servers[served.name]
     args = RoutedModelArgs(
         adapters=list(model.adapter_names(served.name)),
-        engine=model.engine.value,
+        engine=model.engine,
         further_models=list(model.further_models),
         has_live_adapters=model.live_adapters is not None,
         model_name=served.name,
@@ -99,7 +99,7 @@ def _routed(
     )
     if canary is not None and canary.version is not None:
         args["canary"] = RoutedCanaryArgs(
-            engine=canary.settings.engine.value,
+            engine=canary.settings.engine,
             percent=canary.version.percent,
             pool_name=canary.object_name,
             selector=servers[canary.name].labels,

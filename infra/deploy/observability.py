@@ -76,8 +76,8 @@ def _observed(plan: Plan, every: Sequence[ServedModel]) -> ObservedModelArgs:
         job=first.object_name,
         prices=_prices(first),
     )
-    if model.engine.value != "vllm":
-        args["engine"] = model.engine.value
+    if model.engine != "vllm":
+        args["engine"] = model.engine
     if first.has_kv_tiers:
         args["has_kv_tiers"] = True
     if model.disaggregated is not None:

@@ -24,7 +24,7 @@ from infra.plan.clients import gated
 from infra.plan.engine import intent_words
 from infra.plan.names import Names, bucket_in, claim_name
 from infra.plan.storage import BUCKET_CLAIM, is_tuned
-from infra.stack import ClusterMode, Engine, Form, Layer, Platform, Task
+from infra.stack import ClusterMode, Form, Layer, Platform, Task
 
 _USAGE_FLAG: Final = "enable-force-include-usage"
 
@@ -182,7 +182,7 @@ def server_args(platform: Platform, served: ServedModel) -> ModelServerArgs:
     args["cache_bucket"] = Names(platform).bucket("caches", served.region)
     # a disk is a claim: pods without its files cannot start
     args["has_gate"] = model.disk is None
-    if gated(platform) is not None and model.engine is Engine.VLLM and model.task is Task.GENERATE:
+    if gated(platform) is not None and model.engine == "vllm" and model.task is Task.GENERATE:
         # the last event of a stream contains its usage; the gate removes the event
         args["engine_args"] = {_USAGE_FLAG: "true", **args.get("engine_args", {})}
     if served.is_on_kuberay:
@@ -217,7 +217,7 @@ def scaling_args(
         made[deployment] = AutoscalingArgs(
             cluster_location=region.location,
             cluster_name=region.cluster_name,
-            engine=model.engine.value,
+            engine=model.engine,
             fills_unplaced=fills,
             kv_cache_percent=model.autoscaling.kv_cache_percent,
             max_replicas=served.maximum,
@@ -251,7 +251,7 @@ def prefill_scaling_args(
     targets = model.disaggregated.prefill.autoscaling
     for kind, deployment in served.deployments.items():
         made[deployment] = AutoscalingArgs(
-            engine=model.engine.value,
+            engine=model.engine,
             max_replicas=served.maximum,
             min_replicas=served.minimum,
             model=served.object_name,
@@ -276,7 +276,7 @@ def monitoring_args(
         deployments=[
             deployment for each in (server, *others) for deployment in each.deployments.values()
         ],
-        engine=served.settings.engine.value,
+        engine=served.settings.engine,
         interval_seconds=platform.monitoring.scrape_seconds,
         model=served.object_name,
         namespace=served.namespace,

@@ -7,14 +7,14 @@ from gke_inference.catalogue.rungs import Rung
 from gke_inference.sizing.memory import Loaded, loaded
 from infra.plan import Plan, ServedModel
 from infra.plan.storage import filestore_of, is_on, is_tuned, lustre_of
-from infra.stack import AdapterPlace, Engine, Form, Model, Platform
+from infra.stack import AdapterPlace, Form, Model, Platform
 from planner.choice.coldstart import NODE_STAGES, ColdStart, cold_start
 from planner.choice.cost import BUFFER, Served
 from planner.speed.kv_tiers import lustre_bytes_per_second, share_bytes_per_second
 
 _MIB = 2**20
 _GB_PER_MIB = _MIB / 1e9
-_KEPT_ON_GPU = (Engine.SGLANG, Engine.VLLM)
+_KEPT_ON_GPU = ("sglang", "vllm")
 
 
 def served(plan: Plan) -> list[Served]:

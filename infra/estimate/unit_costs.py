@@ -8,8 +8,7 @@ from gke_inference.intent.intent import ALL2ALL
 from gke_inference.sizing.architectures import Architecture, find_model
 from infra.estimate.costing import loaded_model
 from infra.plan import Plan
-from infra.stack import Model, Task
-from infra.stack.pictures import FurtherModel, ImageGeneration, Videos
+from infra.stack import FurtherModel, ImageGeneration, Model, Task, Videos
 from planner.amount import AmountRange
 from planner.choice.cost import BUFFER, Bill, Line
 from planner.speed.speculation import METHODS
@@ -148,7 +147,7 @@ def _speed(
         model.size.parameters_billion,
         model.size.bits,
         model.context,
-        model.engine.value,
+        model.engine,
         model.settings.tensor_parallel,
         slo.ttft_p95_ms if slo else None,
         slo.tpot_p95_ms if slo else None,

@@ -25,7 +25,7 @@ def intent_words(
     words = {
         "adapters": {adapter: adapter_folder(folder, adapter) for adapter in model.adapters},
         "context_tokens": model.context,
-        "engine": model.engine.value,
+        "engine": model.engine,
         "longest_request_seconds": model.timeout_seconds,
         "model": object_name(name),
         "parameters_billion": model.size.parameters_billion,

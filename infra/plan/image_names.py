@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from gke_inference.catalogue.engines import engine_names
 from gke_inference.catalogue.versions import (
     Image,
     builds,
@@ -15,7 +16,7 @@ from infra.plan.backends import has_backends
 from infra.plan.clients import gated
 from infra.plan.front import has_body_router
 from infra.plan.guardrails import has_guards
-from infra.stack import Engine, Layer, Platform
+from infra.stack import Layer, Platform
 
 
 def repository_names() -> dict[str, str]:
@@ -53,9 +54,9 @@ def engines(plan: Plan) -> set[str]:
             for capacity in plan.platform.capacity.values()
             for rung in capacity.rungs
         }
-        return {f"{engine.value}_{kind}" for engine in Engine for kind in kinds} & images().keys()
+        return {f"{engine}_{kind}" for engine in engine_names() for kind in kinds} & images().keys()
     return {
-        f"{model.settings.engine.value}_{'tpu' if rung.is_tpu else 'gpu'}"
+        f"{model.settings.engine}_{'tpu' if rung.is_tpu else 'gpu'}"
         for every in plan.models.values()
         for model in every[0].roles
         for rung in model.capacity.settings.rungs

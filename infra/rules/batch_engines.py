@@ -13,7 +13,7 @@ from infra.plan.engine import intent_words
 from infra.plan.names import object_name
 from infra.plan.queue_places import queue_region
 from infra.rules.fields import in_stack
-from infra.stack import BatchEngine, Batches, Engine, Layer, Model, Platform, Queue, Task
+from infra.stack import BatchEngine, Batches, Layer, Model, Platform, Queue, Task
 from infra.stack.problems import join, one_of
 
 _LONGEST_MODEL = 50
@@ -52,8 +52,8 @@ def check_batch_engines(platform: Platform, by_region: CapacityByRegion) -> Iter
 
 
 def _check_model(where: str, name: str, model: Model) -> Iterator[InputError]:
-    if model.engine is not Engine.VLLM or model.task is not Task.GENERATE:
-        got = f"{model.engine.value}, {model.task.value}"
+    if model.engine != "vllm" or model.task is not Task.GENERATE:
+        got = f"{model.engine}, {model.task.value}"
         yield InputError(where, "must be a model of engine vllm and task generate", Bare(got))
     settings = model.settings
     unusable: Mapping[str, object | None] = {

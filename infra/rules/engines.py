@@ -13,7 +13,7 @@ from infra.plan.engine import intent_words
 from infra.plan.names import bucket_in
 from infra.plan.storage import BUCKET_CLAIM
 from infra.rules.fields import PATHS, VIDEO_PATHS, in_stack
-from infra.stack import Engine, EngineSettings, Model, Platform, Task
+from infra.stack import EngineSettings, Model, Platform, Task
 from infra.stack.problems import join
 
 _OF_TEXT = ("append", "flag-or-string", "list", "string")
@@ -42,11 +42,9 @@ def check_engines(platform: Platform, by_region: CapacityByRegion) -> Iterator[I
         yield from _canary(platform, by_region, name, model, seen)
 
 
-def _numbers(
-    where: tuple[str, ...], settings: EngineSettings, kind: Engine
-) -> Iterator[InputError]:
+def _numbers(where: tuple[str, ...], settings: EngineSettings, kind: str) -> Iterator[InputError]:
     """Yield numbers with a fraction where text belongs: YAML's 1.10 has become 1.1."""
-    known = flags(kind.value)
+    known = flags(kind)
     for name, value in (settings.engine_args or {}).items():
         flag = known.get(name)
         if isinstance(value, float) and flag is not None and flag.type in _OF_TEXT:
@@ -67,10 +65,10 @@ def _canary(
         return  # check_disaggregation refuses both together
     where = ("models", name, "canary")
     if model.adapters and canary.engine is not None:
-        names = {engine(each.value).adapter_name for each in (model.engine, canary.engine)}
+        names = {engine(each).adapter_name for each in (model.engine, canary.engine)}
         if len(names) > 1:
             rule = "must be an engine that names adapters as the model's does"
-            yield InputError(join(*where, "engine"), rule, canary.engine.value)
+            yield InputError(join(*where, "engine"), rule, canary.engine)
             return
     for intent, paths in _intents(platform, by_region, name, canary_model(model, canary)):
         for problem in problems(intent):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.sizing.architectures import find_model, is_sdxl, known
-from infra.stack import Engine, Model, Platform, Task
+from infra.stack import Model, Platform, Task
 from infra.stack.problems import join
 
 SDXL_TOKENS = 77
@@ -23,9 +23,9 @@ def check_image_models(platform: Platform) -> Iterator[InputError]:
                 yield InputError(join("models", name, field), rule)
         if not task.is_diffusion:
             continue
-        if model.engine is not Engine.DIFFUSION:
+        if model.engine != "diffusion":
             message = f"must be diffusion when task is {task.value}"
-            yield InputError(join("models", name, "engine"), message, model.engine.value)
+            yield InputError(join("models", name, "engine"), message, model.engine)
         yield from _check_family(("models", name), model.weights, name, task)
         if model.canary is not None:
             where = join("models", name, "canary")

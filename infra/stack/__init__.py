@@ -6,6 +6,9 @@ from gke_inference.clients.settings import Priority, StoreNodes, TeamLimits, Tok
 from gke_inference.cluster.settings import ClusterMode, Day, Maintenance, ReleaseChannel
 from gke_inference.gateway.settings import Exposure
 from gke_inference.guardrails.settings import ArmorFilters, Confidence, Enforcement, Failure, Phase
+from gke_inference.intent.diffusion_settings import FurtherModel, ImageGeneration, Videos
+from gke_inference.intent.settings import Speculative
+from gke_inference.intent.words import Form, Role, Spanning, Task
 from gke_inference.settings.fields import (
     BootDisk,
 )
@@ -31,15 +34,10 @@ from infra.stack.delivery import (
     DeliveryTool,
 )
 from infra.stack.engines import (
-    Engine,
     EngineSettings,
-    KvCacheDtype,
     KvOffload,
-    Quantization,
     SharedPlace,
     SharedTier,
-    Speculative,
-    SpeculativeMethod,
 )
 from infra.stack.existing import Existing, ExistingInRegion, ExistingSubnet
 from infra.stack.gateway import Dns, Fleet, Front, Gateway, Publish
@@ -50,16 +48,12 @@ from infra.stack.models import (
     AdapterPlace,
     Canary,
     Disk,
-    Form,
     Model,
     Replicas,
     Slo,
-    Spanning,
-    Task,
 )
 from infra.stack.monitoring import Monitoring, Receiver, ReceiverKind, Severity
 from infra.stack.personal import PersonalImages
-from infra.stack.pictures import FurtherModel, ImageGeneration, Videos
 from infra.stack.queues import Queue, QueueFlavor, QueueTeam
 from infra.stack.regions import ClusterSpread, Ranges, Region, SystemPool
 from infra.stack.root import Platform
@@ -114,7 +108,6 @@ __all__ = [
     "Disk",
     "Dns",
     "Enforcement",
-    "Engine",
     "EngineSettings",
     "Existing",
     "ExistingInRegion",
@@ -135,7 +128,6 @@ __all__ = [
     "ImageCache",
     "ImageGeneration",
     "Images",
-    "KvCacheDtype",
     "KvOffload",
     "Layer",
     "Lustre",
@@ -150,7 +142,6 @@ __all__ = [
     "Priority",
     "Provisioning",
     "Publish",
-    "Quantization",
     "Queue",
     "QueueFlavor",
     "QueueTeam",
@@ -161,6 +152,7 @@ __all__ = [
     "ReleaseChannel",
     "Replicas",
     "ResultsKind",
+    "Role",
     "Serving",
     "Severity",
     "SharedPlace",
@@ -170,7 +162,6 @@ __all__ = [
     "SourceKind",
     "Spanning",
     "Speculative",
-    "SpeculativeMethod",
     "Storage",
     "StoreNodes",
     "Stream",

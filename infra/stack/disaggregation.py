@@ -2,6 +2,7 @@
 
 from pydantic import Field
 
+from gke_inference.serving.settings import Requests
 from gke_inference.settings import Settings
 from gke_inference.settings.fields import (
     Name,
@@ -20,9 +21,9 @@ class PrefillReplicas(Settings):
 class PrefillAutoscaling(Settings):
     """Target load of each prefill replica. The target that requires the most replicas applies."""
 
-    queue_depth: int = Field(default=5, ge=1, le=10_000)
+    queue_depth: Requests = 5
     """Prompts that wait in a replica. The time to the first token grows with them."""
-    running_requests: int | None = Field(default=None, ge=1, le=10_000)
+    running_requests: Requests | None = None
     """Prompts that a replica computes at once. Reacts before prompts wait; not used by default."""
 
 
