@@ -6,7 +6,6 @@ import pulumi
 
 from gke_inference.catalogue.load_balancing import health_path
 from gke_inference.catalogue.prices import rung_price
-from gke_inference.intent.intent import ROLES
 from gke_inference.observability.alerts import Alerts, AlertsArgs, ReceiverArgs
 from gke_inference.observability.budget import Budget, BudgetArgs
 from gke_inference.observability.dashboards import (
@@ -25,7 +24,7 @@ from infra.plan.guardrails import has_guards
 from infra.plan.names import Names
 from infra.plan.streams import streams
 from infra.reading.load import PROJECT
-from infra.stack import Covers, Front, Layer, Platform, Receiver, Task
+from infra.stack import Covers, Front, Layer, Platform, Receiver, Role, Task
 from infra.stack.monitoring import secret_key
 
 
@@ -81,7 +80,7 @@ def _observed(plan: Plan, every: Sequence[ServedModel]) -> ObservedModelArgs:
     if first.has_kv_tiers:
         args["has_kv_tiers"] = True
     if model.disaggregated is not None:
-        args["roles"] = list(ROLES)
+        args["roles"] = [role.value for role in Role]
     if model.slo is not None and model.slo.ttft_p95_ms is not None:
         args["ttft_p95_ms"] = model.slo.ttft_p95_ms
     if model.slo is not None and model.slo.tpot_p95_ms is not None:

@@ -24,7 +24,7 @@ from infra.plan.clients import gated
 from infra.plan.engine import intent_words
 from infra.plan.names import Names, bucket_in, claim_name
 from infra.plan.storage import BUCKET_CLAIM, is_tuned
-from infra.stack import ClusterMode, Form, Layer, Platform, Task
+from infra.stack import ClusterMode, EngineSettings, Form, Layer, Platform, Role, Task
 
 _USAGE_FLAG: Final = "enable-force-include-usage"
 
@@ -169,7 +169,7 @@ def server_args(platform: Platform, served: ServedModel) -> ModelServerArgs:
     args = ModelServerArgs(
         **words,
         compute_classes=dict(served.capacity.classes),
-        form=served.form.value,
+        form=served.form,
         namespace=served.namespace,
         replicas=served.minimum,
         rungs=rungs(served.capacity),
@@ -182,16 +182,20 @@ def server_args(platform: Platform, served: ServedModel) -> ModelServerArgs:
     args["cache_bucket"] = Names(platform).bucket("caches", served.region)
     # a disk is a claim: pods without its files cannot start
     args["has_gate"] = model.disk is None
+    settings: EngineSettings = words["settings"]
     if gated(platform) is not None and model.engine == "vllm" and model.task is Task.GENERATE:
         # the last event of a stream contains its usage; the gate removes the event
-        args["engine_args"] = {_USAGE_FLAG: "true", **args.get("engine_args", {})}
+        flags = {_USAGE_FLAG: True, **(settings.engine_args or {})}
+        settings = settings.model_copy(update={"engine_args": flags})
     if served.is_on_kuberay:
         args["max_replicas"] = served.maximum
     if served.buffer:
         args["buffer_replicas"] = served.buffer
-    if secrets := model.settings.engine_secrets:
+    if settings.engine_secrets:
         at = f"projects/{platform.project}/secrets"
-        args["engine_secrets"] = {name: f"{at}/{secret}" for name, secret in secrets.items()}
+        secrets = {name: f"{at}/{secret}" for name, secret in settings.engine_secrets.items()}
+        settings = settings.model_copy(update={"engine_secrets": secrets})
+    args["settings"] = settings
     if served.form is Form.PAIRED:
         args["standby_replicas"] = served.standby
     if platform.monitoring.traces is not None:
@@ -199,7 +203,7 @@ def server_args(platform: Platform, served: ServedModel) -> ModelServerArgs:
     if is_tuned(platform, served):
         args["weights_bucket_claim"] = BUCKET_CLAIM
     if model.disaggregated is not None:
-        args["role"] = served.role
+        args["role"] = Role(served.role)
     return args
 
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 from gke_inference.catalogue.managed_prometheus import collectors_namespace
 from gke_inference.catalogue.names import deployment_names
-from gke_inference.intent.intent import ROLES
 from infra.plan.batches import batches_in
 from infra.plan.capacity import (
     CapacityByRegion,
@@ -29,6 +28,7 @@ from infra.stack import (
     Model,
     Platform,
     Region,
+    Role,
 )
 
 _STANDBY = 1
@@ -267,7 +267,7 @@ def _disaggregated(served: ServedModel, capacity: CapacityByRegion) -> ServedMod
     model = served.settings
     if model.disaggregated is None:
         return served
-    decode, prefill = ROLES
+    decode, prefill = Role.DECODE.value, Role.PREFILL.value
     own = capacity[str(prefill_capacity(model))][served.region]
     replicas = model.disaggregated.prefill.replicas
     computes = replace(

@@ -119,7 +119,8 @@ def _check_hardware(
         yield InputError(join(where, "queue"), rule, Bare(", ".join(shapes)))
         return
     words = intent_words(name, model, weights=str)
-    words["engine_args"] = {**words.get("engine_args", {}), **own.engine_args}
+    flags = {**(model.settings.engine_args or {}), **own.engine_args}
+    words["settings"] = words["settings"].model_copy(update={"engine_args": flags})
     for found in problems(intent_of(words, rungs)):
         problem = in_stack(found, ("models", name))
         yield InputError(join(where, "queue"), f"must fit {name}: {problem.message}", own.queue)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gke_inference.catalogue.rungs import Rung
-from gke_inference.intent.intent import DEFAULT_RANK
+from gke_inference.intent.adapter_settings import DEFAULT_RANK
 from gke_inference.sizing.architectures import Architecture, find_model, is_sdxl
 from gke_inference.sizing.image_memory import (
     adapters_gib,

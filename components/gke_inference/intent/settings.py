@@ -70,6 +70,12 @@ class Multimodal(Settings):
     """Hosts from which the engine may fetch media that a request names by address. By default
     none: a request must contain its media as data URLs."""
 
+    @property
+    def limits(self) -> dict[str, int]:
+        """Maximum number by kind of media, where it is not the engine's default."""
+        found = {"audio": self.audio, "image": self.image, "video": self.video}
+        return {kind: number for kind, number in found.items() if number is not None}
+
 
 class EngineSettings(Settings):
     """Engine settings. Settings that the engine or its hardware does not support are rejected."""

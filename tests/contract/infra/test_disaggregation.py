@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from gke_inference.intent.intent import ROLES
+from gke_inference.intent.words import Role
 from gke_inference.serving.autoscaling import autoscaler
 from gke_inference.serving.disaggregation import ROLE_LABEL
 from gke_inference.serving.model_plan import model_plan
@@ -121,9 +121,9 @@ def test_an_alert_misses_each_role_in_each_cluster_and_series_say_it(deployed: D
     (condition,) = alert.inputs["conditions"]
     asked = condition["conditionPrometheusQueryLanguage"]["query"]
     cluster = Names(platform()).cluster(first_region(platform()))
-    for role in ROLES:
+    for role in Role:
         assert f'job="{object_name(MODEL)}",cluster="{cluster}",role="{role}"' in asked
-    assert asked.count("role=") == len(ROLES) * len(platform().regions_of(platform().models[MODEL]))
+    assert asked.count("role=") == len(Role) * len(platform().regions_of(platform().models[MODEL]))
     said = {
         seen.inputs["metadata"]["name"]
         for seen in records.registrations
