@@ -9,8 +9,8 @@ from gke_inference.intent.intent import ModelServerArgs
 from gke_inference.serving.model_plan import ModelPlan, model_plan
 
 
-def planned(args: Mapping[str, Any]) -> ModelPlan:
-    """Return the plan of a model server.
+def planned(args: Mapping[str, Any], region: str | None = None) -> ModelPlan:
+    """Return the plan of a model server in a region, or in any.
 
     Raises:
         InputError: The first problem of the inputs.
@@ -19,4 +19,4 @@ def planned(args: Mapping[str, Any]) -> ModelPlan:
         typed = typed_inputs(ModelServerArgs, args)
     except InputErrors as error:
         raise error.problems[0] from None
-    return model_plan(typed, [check_rung(rung) for rung in typed["rungs"]])
+    return model_plan(typed, [check_rung(rung, region=region) for rung in typed["rungs"]])

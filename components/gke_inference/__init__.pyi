@@ -318,19 +318,25 @@ from .images.settings import (
 from .images.settings import VulnerabilitySeverity as VulnerabilitySeverity
 from .images.sources import ImageSources as ImageSources
 from .images.sources import ImageSourcesArgs as ImageSourcesArgs
-from .intent.image_models import ImageModelArgs as ImageModelArgs
-from .intent.intent import ExpertsArgs as ExpertsArgs
-from .intent.intent import (
-    LiveAdaptersArgs as LiveAdaptersArgs,
-)
+from .intent.adapter_settings import AdapterFolder as AdapterFolder
+from .intent.diffusion_settings import FurtherModel as FurtherModel
+from .intent.diffusion_settings import ImageGeneration as ImageGeneration
+from .intent.diffusion_settings import Videos as Videos
+from .intent.expert_settings import AllToAll as AllToAll
+from .intent.expert_settings import AllToAllByRole as AllToAllByRole
+from .intent.expert_settings import Experts as Experts
 from .intent.intent import (
     ModelServerArgs as ModelServerArgs,
 )
-from .intent.kv_offload import KvOffloadArgs as KvOffloadArgs
-from .intent.prompts import MultimodalArgs as MultimodalArgs
-from .intent.speculation import (
-    SpeculativeArgs as SpeculativeArgs,
-)
+from .intent.settings import EngineSettings as EngineSettings
+from .intent.settings import KvOffload as KvOffload
+from .intent.settings import Multimodal as Multimodal
+from .intent.settings import SharedTier as SharedTier
+from .intent.settings import Speculative as Speculative
+from .intent.words import Form as Form
+from .intent.words import Role as Role
+from .intent.words import Spanning as Spanning
+from .intent.words import Task as Task
 from .namespace.connected_models import (
     ConnectedModels as ConnectedModels,
 )
@@ -445,9 +451,11 @@ from .serving.offline.batch_engine import BatchEngine as BatchEngine
 from .serving.offline.batch_engine import BatchEngineArgs as BatchEngineArgs
 from .serving.ray.scaler import RayScaler as RayScaler
 from .serving.ray.scaler import RayScalerArgs as RayScalerArgs
+from .serving.settings import ScalingTargets as ScalingTargets
 from .serving.weights_gate import WeightsGate as WeightsGate
 from .serving.weights_gate import WeightsGateArgs as WeightsGateArgs
 from .settings.fields import BootDisk as BootDisk
+from .settings.size import Size as Size
 from .storage.archive_bucket import (
     ArchiveBucket as ArchiveBucket,
 )

@@ -5,17 +5,18 @@ arguments.
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, cast
 
 import pulumi
 
 from gke_inference.cluster.workload_identity import BucketAccessArgs, WorkloadIdentityArgs
 from gke_inference.intent.intent import ModelServerArgs
 from gke_inference.observability.monitoring import MonitoringArgs
-from gke_inference.serving.autoscaling import AutoscalingArgs
+from gke_inference.serving.autoscaling import AutoscalingArgs, TargetKind
 from gke_inference.serving.disaggregation import ROLE_LABEL
 from gke_inference.serving.model_server import ModelServer
 from gke_inference.serving.pod_spec import LONGEST_ON_AUTOPILOT_SECONDS
+from gke_inference.serving.settings import ScalingTargets
 from gke_inference.serving.weights_gate import NAME as GATE
 from gke_inference.storage.model_disk import ModelDiskArgs
 from infra.plan import RegionPlan, ServedModel
@@ -214,7 +215,7 @@ def scaling_args(
 
     `target_kinds` names the kind of targets that are not Deployments, by hardware kind.
     """
-    model = served.settings
+    model, kinds = served.settings, cast("Mapping[str, TargetKind]", target_kinds or {})
     made: dict[str, AutoscalingArgs] = {}
     for kind, deployment in served.deployments.items():
         fills = served.form is Form.PAIRED and kind == "gpu"
@@ -223,21 +224,18 @@ def scaling_args(
             cluster_name=region.cluster_name,
             engine=model.engine,
             fills_unplaced=fills,
-            kv_cache_percent=model.autoscaling.kv_cache_percent,
             max_replicas=served.maximum,
             min_replicas=served.standby if fills else served.minimum,
             model=served.object_name,
             namespace=served.namespace,
-            queue_depth=model.autoscaling.queue_depth,
             scale_in_delay_seconds=model.replicas.scale_in_delay_seconds,
             scale_in_every_seconds=model.replicas.scale_in_every_seconds,
-            target_kind=(target_kinds or {}).get(kind, "Deployment"),
+            target_kind=kinds.get(kind, "Deployment"),
             target_name=deployment,
+            targets=model.autoscaling,
         )
         if model.disaggregated is not None:
             made[deployment]["signals"] = ["kv-cache"]
-        if model.autoscaling.running_requests is not None:
-            made[deployment]["running_requests"] = model.autoscaling.running_requests
     return made
 
 
@@ -253,6 +251,7 @@ def prefill_scaling_args(
     if model.disaggregated is None:
         return made
     targets = model.disaggregated.prefill.autoscaling
+    kinds = cast("Mapping[str, TargetKind]", target_kinds or {})
     for kind, deployment in served.deployments.items():
         made[deployment] = AutoscalingArgs(
             engine=model.engine,
@@ -260,15 +259,15 @@ def prefill_scaling_args(
             min_replicas=served.minimum,
             model=served.object_name,
             namespace=served.namespace,
-            queue_depth=targets.queue_depth,
             scale_in_delay_seconds=model.replicas.scale_in_delay_seconds,
             scale_in_every_seconds=model.replicas.scale_in_every_seconds,
             signals=["queue"],
-            target_kind=(target_kinds or {}).get(kind, "Deployment"),
+            target_kind=kinds.get(kind, "Deployment"),
             target_name=deployment,
+            targets=ScalingTargets(
+                queue_depth=targets.queue_depth, running_requests=targets.running_requests
+            ),
         )
-        if targets.running_requests is not None:
-            made[deployment]["running_requests"] = targets.running_requests
     return made
 
 

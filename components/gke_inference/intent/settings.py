@@ -104,8 +104,9 @@ class EngineSettings(Settings):
     """Additional environment variables of the engine. Variables that the platform sets are
     rejected."""
     engine_secrets: dict[str, SecretName] = Field(default_factory=dict[str, str])
-    """Environment variables of the engine with the value of a secret of Secret Manager. The engine
-    reads the latest version when it starts; its service account must be able to."""
+    """Environment variables of the engine with the value of a secret of Secret Manager, as
+    `projects/PROJECT/secrets/SECRET`. An engine reads the latest version when it starts, with its
+    own service account."""
     prefix_caching: bool = True
     """Whether to reuse the KV cache of a prompt prefix for later prompts with the same prefix."""
     speculative: Speculative | None = None

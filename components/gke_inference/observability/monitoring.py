@@ -6,9 +6,9 @@ import pulumi
 from pydantic import Field
 
 from gke_inference.base.checked import checked
-from gke_inference.base.inputs import one_of, under
+from gke_inference.base.inputs import under
 from gke_inference.base.manifests import Manifest, labels_for, manifest, register
-from gke_inference.catalogue.engines import engine, engine_names
+from gke_inference.catalogue.engines import EngineName, engine
 from gke_inference.settings.fields import Port
 
 from .monitoring_rules import recording_rules
@@ -27,7 +27,7 @@ class MonitoringArgs(TypedDict):
     """Namespace of the model's pods. Rules read only series of their own namespace."""
     selector: Annotated[dict[str, str], Field(min_length=1)]
     """Labels of the pods to scrape."""
-    engine: NotRequired[str]
+    engine: NotRequired[EngineName]
     """Engine of the pods, which determines the metrics to store. Default: `vllm`."""
     filled_deployment: NotRequired[str]
     """Deployment for whose unschedulable pods another one substitutes: the TPU Deployment of a
@@ -131,7 +131,6 @@ def rules(args: MonitoringArgs) -> Manifest:
 
 
 def _check(args: MonitoringArgs) -> None:
-    one_of(args, "engine", engine_names(), "vllm")
     filled = args.get("filled_deployment")
     if filled is not None and filled not in args["deployments"]:
         known = ", ".join(args["deployments"])

@@ -7,6 +7,7 @@ from gke_inference.intent.words import Role
 from gke_inference.serving.autoscaling import autoscaler
 from gke_inference.serving.disaggregation import ROLE_LABEL
 from gke_inference.serving.model_plan import model_plan
+from gke_inference.serving.settings import ScalingTargets
 from infra.deploy import serving_arguments as assemble_models
 from infra.deploy.observability import observed_models
 from infra.plan import ServedModel, resolve
@@ -87,7 +88,7 @@ def test_each_role_has_its_own_targets():
     region = region_of(prod, first_region(prod))
     decode = assemble_models.scaling_args(region, answers)["llama-3-3-70b-decode"]
     prefill = assemble_models.prefill_scaling_args(computes)["llama-3-3-70b-prefill"]
-    assert (prefill.get("queue_depth"), prefill.get("running_requests")) == (2, 4)
+    assert prefill.get("targets") == ScalingTargets(queue_depth=2, running_requests=4)
     assert "running_requests" not in decode
     metrics = [
         (
