@@ -154,7 +154,7 @@ def test_it_is_scaled_by_its_queue_and_by_nothing_that_it_does_not_export():
     scaling = scaling_args(region, served)
     metrics = autoscaler(scaling[f"{MODEL}-tpu"])["spec"]["metrics"]
     names = [metric["pods"]["metric"]["name"] for metric in metrics]
-    assert names == ["prometheus.googleapis.com|diffusion_pictures_waiting|gauge"]
+    assert names == ["prometheus.googleapis.com|diffusion_images_waiting|gauge"]
 
 
 @pytest.mark.parametrize(
