@@ -94,7 +94,7 @@ def _routed(
         priority=model.priority,
         selector=pool_selector(served, server.labels),
         target_port=server.port,
-        task=model.task.value,
+        task=model.task,
         timeout_seconds=model.timeout_seconds,
     )
     if canary is not None and canary.version is not None:

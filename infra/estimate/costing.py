@@ -145,12 +145,11 @@ def loaded_model(name: str, model: Model) -> Loaded:
         name: Name of the model in the stack.
         model: Any model except an image model.
     """
-    dtype = model.settings.kv_cache_dtype
     return loaded(
         model.weights,
         name,
         parameters_billion=model.size.parameters_billion,
         bits=model.size.bits,
         context=model.context,
-        kv_cache_dtype=dtype.value if dtype is not None else None,
+        kv_cache_dtype=model.settings.kv_cache_dtype,
     )

@@ -205,5 +205,6 @@ def intent_of(args: Mapping[str, Any], rungs: Mapping[str, Rung]) -> ServingInte
         "form": Form.PAIRED if len(kinds) > 1 else Form.SINGLE,
         "served_name": args["model"],
     }
-    own = {name: value for name, value in args.items() if name in names and value is not None}
-    return ServingIntent(**{**defaults, **own, "rungs": dict(rungs)})
+    given = {name: value for name, value in args.items() if name in names and value is not None}
+    own: dict[str, Any] = {**defaults, **given, "rungs": dict(rungs)}
+    return ServingIntent(**own)
