@@ -11,6 +11,7 @@ from infra.stack import (
     Layer,
     Model,
     Platform,
+    ReplicaRange,
     Replicas,
     Spanning,
 )
@@ -103,12 +104,17 @@ def _check_two_kinds(
     yield InputError(where, rule, form.value)
 
 
-def _check_replicas(
-    platform: Platform, where: str, model: Model, replicas: Replicas
-) -> Iterator[InputError]:
+def range_problems(where: str, replicas: ReplicaRange) -> Iterator[InputError]:
+    """Yield a minimum of replicas above the maximum."""
     if replicas.min > replicas.max:
         message = f"must be at most max ({replicas.max})"
         yield InputError(join(where, "min"), message, replicas.min)
+
+
+def _check_replicas(
+    platform: Platform, where: str, model: Model, replicas: Replicas
+) -> Iterator[InputError]:
+    yield from range_problems(where, replicas)
     if replicas.buffer > replicas.max:
         message = f"must be at most max ({replicas.max})"
         yield InputError(join(where, "buffer"), message, replicas.buffer)

@@ -33,6 +33,7 @@ from infra.stack.delivery import (
     DeliverySourceKind,
     DeliveryTool,
 )
+from infra.stack.disaggregation import ReplicaRange
 from infra.stack.engines import (
     EngineSettings,
     KvOffload,
@@ -150,6 +151,7 @@ __all__ = [
     "ReceiverKind",
     "Region",
     "ReleaseChannel",
+    "ReplicaRange",
     "Replicas",
     "ResultsKind",
     "Role",

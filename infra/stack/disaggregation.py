@@ -9,13 +9,13 @@ from gke_inference.settings.fields import (
 )
 
 
-class PrefillReplicas(Settings):
-    """Number of prefill replicas in each region."""
+class ReplicaRange(Settings):
+    """Number of replicas in each region."""
 
     min: int = Field(ge=1, le=1000)
     """Minimum number of replicas."""
     max: int = Field(ge=1, le=1000)
-    """Maximum number of replicas."""
+    """Maximum number of replicas that the autoscaler creates."""
 
 
 class PrefillAutoscaling(Settings):
@@ -30,7 +30,7 @@ class PrefillAutoscaling(Settings):
 class Prefill(Settings):
     """The replicas that run prefill. The model's own replicas run decode."""
 
-    replicas: PrefillReplicas
+    replicas: ReplicaRange
     """Replicas in each region."""
     autoscaling: PrefillAutoscaling = PrefillAutoscaling()
     """Targets of their autoscaler, which is independent of that of decode replicas."""

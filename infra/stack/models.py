@@ -29,17 +29,13 @@ from gke_inference.settings.fields import (
 from gke_inference.settings.size import Size
 from gke_inference.storage.settings import DiskGib, DiskThroughput
 from infra.stack.backends import Fallback
-from infra.stack.disaggregation import Disaggregated
+from infra.stack.disaggregation import Disaggregated, ReplicaRange
 from infra.stack.engines import EngineSettings
 
 
-class Replicas(Settings):
+class Replicas(ReplicaRange):
     """Replicas of a model in each of its regions."""
 
-    min: int = Field(ge=1, le=1000)
-    """Minimum number of replicas."""
-    max: int = Field(ge=1, le=1000)
-    """Maximum number of replicas that the autoscaler creates."""
     standby: ReplicaCount | None = None
     """Paired form only: warm replicas on the GPU rungs (default 1); with 0, the first one starts
     when it is needed."""
