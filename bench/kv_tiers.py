@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gke_inference.intent.kv_offload import KvOffload
+from gke_inference.intent.settings import KvOffload, SharedTier
 from gke_inference.serving.kv.offload import offload_flag
 from planner.speed.kv_tiers import (
     lustre_bytes_per_second,
@@ -29,7 +29,7 @@ from workloads.engine.spec import KV_DISK, KV_SHARED
 Row = dict[str, Any]
 MODEL = "meta-llama/Llama-3.1-8B-Instruct"
 _SEED = 7
-_CLAIM = "share"
+_SHARE = SharedTier(gib=900)
 _MIB = 2**20
 
 
@@ -74,17 +74,23 @@ FLEETS = (
         6,
         (
             _NONE,
-            Arm("memory 4 GiB", KvOffload(4)),
-            Arm("memory 12 GiB", KvOffload(12)),
+            Arm("memory 4 GiB", KvOffload(cpu_gib=4)),
+            Arm("memory 12 GiB", KvOffload(cpu_gib=12)),
             Arm(
-                "memory 12 GiB, Filestore 1 TiB", KvOffload(12, None, _CLAIM, 900), _filestore(1024)
+                "memory 12 GiB, Filestore 1 TiB",
+                KvOffload(cpu_gib=12, shared=_SHARE),
+                _filestore(1024),
             ),
             Arm(
                 "memory 12 GiB, Filestore 10 TiB",
-                KvOffload(12, None, _CLAIM, 900),
+                KvOffload(cpu_gib=12, shared=_SHARE),
                 _filestore(10_240),
             ),
-            Arm("memory 12 GiB, Lustre 9,000 GiB", KvOffload(12, None, _CLAIM, 900), _LUSTRE),
+            Arm(
+                "memory 12 GiB, Lustre 9,000 GiB",
+                KvOffload(cpu_gib=12, shared=_SHARE),
+                _LUSTRE,
+            ),
         ),
     ),
     Fleet(
@@ -95,10 +101,14 @@ FLEETS = (
         30,
         (
             _NONE,
-            Arm("memory 48 GiB", KvOffload(48)),
-            Arm("memory 128 GiB", KvOffload(128)),
-            Arm("memory 48 GiB, local SSD", KvOffload(48, disk_gib=500)),
-            Arm("memory 48 GiB, Lustre 9,000 GiB", KvOffload(48, None, _CLAIM, 900), _LUSTRE),
+            Arm("memory 48 GiB", KvOffload(cpu_gib=48)),
+            Arm("memory 128 GiB", KvOffload(cpu_gib=128)),
+            Arm("memory 48 GiB, local SSD", KvOffload(cpu_gib=48, disk_gib=500)),
+            Arm(
+                "memory 48 GiB, Lustre 9,000 GiB",
+                KvOffload(cpu_gib=48, shared=_SHARE),
+                _LUSTRE,
+            ),
         ),
     ),
 )

@@ -19,6 +19,8 @@ from pydantic.fields import FieldInfo
 from .catalogue.problems import range_of
 from .settings import Settings, Word
 
+_SCALARS = {bool, int, float, str}
+"""Types of a plain value, which is any value in Pulumi's schema."""
 _ENDED = re.compile(r"[.:!?]$")
 
 
@@ -85,7 +87,10 @@ class SettingsAnalyzer(Analyzer):
             return inner(parts[0], is_optional=True)
         if origin is Annotated:
             found = inner(parts[0])
-            if allowed := range_of(_schema_of(arg)):
+            schema = _schema_of(arg)
+            if words := schema.get("enum"):
+                return _one_of(found, words)
+            if allowed := range_of(schema):
                 found.description = _sentences(found.description, f"Range: {allowed}.")
             return found
         if origin is Literal:
@@ -98,6 +103,8 @@ class SettingsAnalyzer(Analyzer):
             branches = [branch for branch in parts if branch is not NoneType]
             if len(branches) == 1 and len(parts) > 1:
                 return inner(branches[0], is_optional=True)
+            if set(branches) <= _SCALARS:
+                return inner(Any)
         if isinstance(arg, type) and issubclass(arg, Word):
             return _one_of(inner(str), [word.value for word in cast("type[Enum]", arg)])
         return super().analyze_property(

@@ -135,7 +135,7 @@ def fallback_args(
     args = PoolFallbackArgs(
         after_queue=fallback.after_queue,
         backend=_backend(platform, platform.backends[fallback.backend]),
-        engine=served.settings.engine.value,
+        engine=served.settings.engine,
         force_usage=gated(platform) is not None,
         input_usd_per_million=price.input_usd_per_million,
         model_name=served.name,

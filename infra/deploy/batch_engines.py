@@ -9,6 +9,7 @@ import pulumi
 from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.cluster.workload_identity import BucketAccessArgs, WorkloadIdentityArgs
+from gke_inference.intent.settings import EngineSettings
 from gke_inference.serving.offline.batch_engine import BatchEngineArgs
 from infra.deploy.serving_arguments import granted_secrets, server_args, weights_access
 from infra.plan import RegionPlan, ServedModel
@@ -97,8 +98,9 @@ def engine_args(
     """Return the arguments of a model's own engine."""
     server = server_args(served)
     rung = next(iter(served.rungs.values()))
-    flags = {**_throughput(rung), **server.get("engine_args", {}), **own.engine_args}
-    server["engine_args"] = flags
+    settings = server.get("settings", EngineSettings())
+    flags = {**_throughput(rung), **(settings.engine_args or {}), **own.engine_args}
+    server["settings"] = settings.model_copy(update={"engine_args": flags})
     server["has_gate"] = False
     server["service_account"] = account(served)
     return BatchEngineArgs(

@@ -283,9 +283,9 @@ def salted_paths(model: Model) -> list[str]:
 
     A canary gets a share of the same requests, so its engine must take it as well.
     """
-    paths = set(engine(model.engine.value).cache_salt)
+    paths = set(engine(model.engine).cache_salt)
     if model.canary is not None and model.canary.engine is not None:
-        paths &= set(engine(model.canary.engine.value).cache_salt)
+        paths &= set(engine(model.canary.engine).cache_salt)
     return sorted(paths)
 
 

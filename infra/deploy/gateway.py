@@ -86,7 +86,7 @@ def _routed(
     model, server = served.settings, servers[served.name]
     args = RoutedModelArgs(
         adapters=list(model.adapter_names(served.name)),
-        engine=model.engine.value,
+        engine=model.engine,
         further_models=list(model.further_models),
         has_live_adapters=model.live_adapters is not None,
         model_name=served.name,
@@ -94,12 +94,12 @@ def _routed(
         priority=model.priority,
         selector=pool_selector(served, server.labels),
         target_port=server.port,
-        task=model.task.value,
+        task=model.task,
         timeout_seconds=model.timeout_seconds,
     )
     if canary is not None and canary.version is not None:
         args["canary"] = RoutedCanaryArgs(
-            engine=canary.settings.engine.value,
+            engine=canary.settings.engine,
             percent=canary.version.percent,
             pool_name=canary.object_name,
             selector=servers[canary.name].labels,

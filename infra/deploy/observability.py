@@ -6,7 +6,6 @@ import pulumi
 
 from gke_inference.catalogue.load_balancing import health_path
 from gke_inference.catalogue.prices import rung_price
-from gke_inference.intent.intent import ROLES
 from gke_inference.observability.alerts import Alerts, AlertsArgs, ReceiverArgs
 from gke_inference.observability.budget import Budget, BudgetArgs
 from gke_inference.observability.dashboards import (
@@ -26,7 +25,7 @@ from infra.plan.project import ProjectPlan
 from infra.plan.streams import streams
 from infra.reading.load import PROJECT
 from infra.stack import Budget as BudgetSettings
-from infra.stack import Covers, Front, Layer, Receiver, Task
+from infra.stack import Covers, Front, Layer, Receiver, Role, Task
 from infra.stack.monitoring import secret_key
 
 
@@ -79,12 +78,12 @@ def _observed(plan: Plan, every: Sequence[ServedModel]) -> ObservedModelArgs:
         job=first.object_name,
         prices=_prices(first),
     )
-    if model.engine.value != "vllm":
-        args["engine"] = model.engine.value
+    if model.engine != "vllm":
+        args["engine"] = model.engine
     if first.has_kv_tiers:
         args["has_kv_tiers"] = True
     if model.disaggregated is not None:
-        args["roles"] = list(ROLES)
+        args["roles"] = [role.value for role in Role]
     if model.slo is not None and model.slo.ttft_p95_ms is not None:
         args["ttft_p95_ms"] = model.slo.ttft_p95_ms
     if model.slo is not None and model.slo.tpot_p95_ms is not None:

@@ -5,17 +5,18 @@ arguments.
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, cast
 
 import pulumi
 
 from gke_inference.cluster.workload_identity import BucketAccessArgs, WorkloadIdentityArgs
 from gke_inference.intent.intent import ModelServerArgs
 from gke_inference.observability.monitoring import MonitoringArgs
-from gke_inference.serving.autoscaling import AutoscalingArgs
+from gke_inference.serving.autoscaling import AutoscalingArgs, TargetKind
 from gke_inference.serving.disaggregation import ROLE_LABEL
 from gke_inference.serving.model_server import ModelServer
 from gke_inference.serving.pod_spec import LONGEST_ON_AUTOPILOT_SECONDS
+from gke_inference.serving.settings import ScalingTargets
 from gke_inference.serving.weights_gate import NAME as GATE
 from gke_inference.storage.model_disk import ModelDiskArgs
 from infra.plan import RegionPlan, ServedModel
@@ -24,7 +25,7 @@ from infra.plan.engine import intent_words
 from infra.plan.names import bucket_in, claim_name
 from infra.plan.served import ServingSite
 from infra.plan.storage import BUCKET_CLAIM
-from infra.stack import Engine, Form, Task
+from infra.stack import EngineSettings, Form, Role, Task
 
 _USAGE_FLAG: Final = "enable-force-include-usage"
 
@@ -145,7 +146,7 @@ def server_args(served: ServedModel) -> ModelServerArgs:
     args = ModelServerArgs(
         **words,
         compute_classes=dict(served.capacity.classes),
-        form=served.form.value,
+        form=served.form,
         namespace=served.namespace,
         replicas=served.minimum,
         rungs=rungs(served.capacity),
@@ -158,16 +159,20 @@ def server_args(served: ServedModel) -> ModelServerArgs:
     args["cache_bucket"] = site.names.bucket("caches", served.region)
     # a disk is a claim: pods without its files cannot start
     args["has_gate"] = model.disk is None
-    if site.reports_usage and model.engine is Engine.VLLM and model.task is Task.GENERATE:
+    settings: EngineSettings = words["settings"]
+    if site.reports_usage and model.engine == "vllm" and model.task is Task.GENERATE:
         # the last event of a stream contains its usage; the gate removes the event
-        args["engine_args"] = {_USAGE_FLAG: "true", **args.get("engine_args", {})}
+        flags = {_USAGE_FLAG: True, **(settings.engine_args or {})}
+        settings = settings.model_copy(update={"engine_args": flags})
     if served.is_on_kuberay:
         args["max_replicas"] = served.maximum
     if served.buffer:
         args["buffer_replicas"] = served.buffer
-    if secrets := model.settings.engine_secrets:
+    if settings.engine_secrets:
         at = f"projects/{site.project.id}/secrets"
-        args["engine_secrets"] = {name: f"{at}/{secret}" for name, secret in secrets.items()}
+        secrets = {name: f"{at}/{secret}" for name, secret in settings.engine_secrets.items()}
+        settings = settings.model_copy(update={"engine_secrets": secrets})
+    args["settings"] = settings
     if served.form is Form.PAIRED:
         args["standby_replicas"] = served.standby
     if site.trace_percent is not None:
@@ -175,7 +180,7 @@ def server_args(served: ServedModel) -> ModelServerArgs:
     if served.is_tuned:
         args["weights_bucket_claim"] = BUCKET_CLAIM
     if model.disaggregated is not None:
-        args["role"] = served.role
+        args["role"] = Role(served.role)
     return args
 
 
@@ -186,30 +191,27 @@ def scaling_args(
 
     `target_kinds` names the kind of targets that are not Deployments, by hardware kind.
     """
-    model = served.settings
+    model, kinds = served.settings, cast("Mapping[str, TargetKind]", target_kinds or {})
     made: dict[str, AutoscalingArgs] = {}
     for kind, deployment in served.deployments.items():
         fills = served.form is Form.PAIRED and kind == "gpu"
         made[deployment] = AutoscalingArgs(
             cluster_location=region.location,
             cluster_name=region.cluster_name,
-            engine=model.engine.value,
+            engine=model.engine,
             fills_unplaced=fills,
-            kv_cache_percent=model.autoscaling.kv_cache_percent,
             max_replicas=served.maximum,
             min_replicas=served.standby if fills else served.minimum,
             model=served.object_name,
             namespace=served.namespace,
-            queue_depth=model.autoscaling.queue_depth,
             scale_in_delay_seconds=model.replicas.scale_in_delay_seconds,
             scale_in_every_seconds=model.replicas.scale_in_every_seconds,
-            target_kind=(target_kinds or {}).get(kind, "Deployment"),
+            target_kind=kinds.get(kind, "Deployment"),
             target_name=deployment,
+            targets=model.autoscaling,
         )
         if model.disaggregated is not None:
             made[deployment]["signals"] = ["kv-cache"]
-        if model.autoscaling.running_requests is not None:
-            made[deployment]["running_requests"] = model.autoscaling.running_requests
     return made
 
 
@@ -225,22 +227,23 @@ def prefill_scaling_args(
     if model.disaggregated is None:
         return made
     targets = model.disaggregated.prefill.autoscaling
+    kinds = cast("Mapping[str, TargetKind]", target_kinds or {})
     for kind, deployment in served.deployments.items():
         made[deployment] = AutoscalingArgs(
-            engine=model.engine.value,
+            engine=model.engine,
             max_replicas=served.maximum,
             min_replicas=served.minimum,
             model=served.object_name,
             namespace=served.namespace,
-            queue_depth=targets.queue_depth,
             scale_in_delay_seconds=model.replicas.scale_in_delay_seconds,
             scale_in_every_seconds=model.replicas.scale_in_every_seconds,
             signals=["queue"],
-            target_kind=(target_kinds or {}).get(kind, "Deployment"),
+            target_kind=kinds.get(kind, "Deployment"),
             target_name=deployment,
+            targets=ScalingTargets(
+                queue_depth=targets.queue_depth, running_requests=targets.running_requests
+            ),
         )
-        if targets.running_requests is not None:
-            made[deployment]["running_requests"] = targets.running_requests
     return made
 
 
@@ -252,7 +255,7 @@ def monitoring_args(
         deployments=[
             deployment for each in (server, *others) for deployment in each.deployments.values()
         ],
-        engine=served.settings.engine.value,
+        engine=served.settings.engine,
         interval_seconds=served.site.scrape_seconds,
         model=served.object_name,
         namespace=served.namespace,

@@ -7,14 +7,14 @@ from gke_inference.catalogue.rungs import Rung
 from gke_inference.sizing.memory import Loaded, loaded
 from infra.plan import Plan, ServedModel
 from infra.plan.storage import RegionStorage, is_on
-from infra.stack import AdapterPlace, Engine, Form, Model
+from infra.stack import AdapterPlace, Form, Model
 from planner.choice.coldstart import NODE_STAGES, ColdStart, cold_start
 from planner.choice.cost import BUFFER, Served
 from planner.speed.kv_tiers import lustre_bytes_per_second, share_bytes_per_second
 
 _MIB = 2**20
 _GB_PER_MIB = _MIB / 1e9
-_KEPT_ON_GPU = (Engine.SGLANG, Engine.VLLM)
+_KEPT_ON_GPU = ("sglang", "vllm")
 
 
 def served(plan: Plan) -> list[Served]:
@@ -144,12 +144,11 @@ def loaded_model(name: str, model: Model) -> Loaded:
         name: Name of the model in the stack.
         model: Any model except an image model.
     """
-    dtype = model.settings.kv_cache_dtype
     return loaded(
         model.weights,
         name,
         parameters_billion=model.size.parameters_billion,
         bits=model.size.bits,
         context=model.context,
-        kv_cache_dtype=dtype.value if dtype is not None else None,
+        kv_cache_dtype=model.settings.kv_cache_dtype,
     )

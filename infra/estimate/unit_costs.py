@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from gke_inference.catalogue.rungs import Rung
-from gke_inference.intent.intent import ALL2ALL
+from gke_inference.intent.expert_settings import Experts
 from gke_inference.sizing.architectures import Architecture, find_model
 from infra.estimate.costing import loaded_model
 from infra.plan import Plan
-from infra.stack import Model, Task
-from infra.stack.pictures import FurtherModel, ImageGeneration, Videos
+from infra.stack import FurtherModel, ImageGeneration, Model, Role, Task, Videos
 from planner.amount import AmountRange
 from planner.choice.cost import BUFFER, Bill, Line
 from planner.speed.speculation import METHODS
@@ -148,7 +147,7 @@ def _speed(
         model.size.parameters_billion,
         model.size.bits,
         model.context,
-        model.engine.value,
+        model.engine,
         model.settings.tensor_parallel,
         slo.ttft_p95_ms if slo else None,
         slo.tpot_p95_ms if slo else None,
@@ -201,18 +200,17 @@ def _size(model: Model) -> str:
 def _speculative(model: Model) -> tuple[str, int] | None:
     """Return the method and draft tokens of speculative decoding, if its speed is modeled."""
     guess = model.settings.speculative
-    if guess is None or guess.method.value not in METHODS:
+    if guess is None or guess.method not in METHODS:
         return None
-    return guess.method.value, guess.tokens
+    return guess.method, guess.tokens
 
 
 def _backend(model: Model, role: str) -> str:
     """Return the all-to-all backend of a role of a model."""
-    name = "serve"
+    experts, one = model.experts or Experts(), None
     if model.disaggregated is not None:
-        name = "prefill" if role == PREFILL else "decode"
-    chosen = getattr(model.experts.all2all, name) if model.experts else None
-    return ALL2ALL[name] if chosen is None else chosen.value
+        one = Role.PREFILL if role == PREFILL else Role.DECODE
+    return experts.backend(one).value
 
 
 def _of_half(asked: Asked, rung: Rung, traffic: Traffic, role: str, threshold: int) -> Speed:

@@ -68,7 +68,7 @@ def _endpoints(model: Model) -> tuple[str, ...]:
     """
     second = None if model.canary is None else model.canary.engine
     engines = [each for each in (model.engine, second) if each is not None]
-    answers = model.disaggregated is None and all(engine(e.value).responses for e in engines)
+    answers = model.disaggregated is None and all(engine(e).responses for e in engines)
     return tuple(path for path in _ENDPOINTS[model.task] if path != RESPONSES_PATH or answers)
 
 

@@ -22,7 +22,7 @@ def canary_model(model: Model, canary: Canary) -> Model:
     engine = canary.engine or model.engine
     settings = canary.settings
     if settings is None:
-        settings = model.settings if engine is model.engine else EngineSettings()
+        settings = model.settings if engine == model.engine else EngineSettings()
     return model.model_copy(
         update={
             "canary": None,

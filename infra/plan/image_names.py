@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from gke_inference.catalogue.engines import engine_names
 from gke_inference.catalogue.versions import (
     Image,
     builds,
@@ -18,7 +19,7 @@ from infra.plan.front import has_body_router
 from infra.plan.guardrails import has_guards
 from infra.plan.names import Names
 from infra.plan.served import ServedModel
-from infra.stack import Engine, Images, Layer, Platform
+from infra.stack import Images, Layer, Platform
 from infra.stack.layers import platform_name
 
 
@@ -188,7 +189,7 @@ def resolve_images(
 
 def _engines(models: Mapping[str, tuple[ServedModel, ...]]) -> frozenset[str]:
     return frozenset(
-        f"{model.settings.engine.value}_{'tpu' if rung.is_tpu else 'gpu'}"
+        f"{model.settings.engine}_{'tpu' if rung.is_tpu else 'gpu'}"
         for every in models.values()
         for model in every[0].roles
         for rung in model.capacity.settings.rungs
@@ -198,7 +199,7 @@ def _engines(models: Mapping[str, tuple[ServedModel, ...]]) -> frozenset[str]:
 def _every_engine(platform: Platform) -> frozenset[str]:
     rungs = [rung for capacity in platform.capacity.values() for rung in capacity.rungs]
     kinds = {"tpu" if rung.is_tpu else "gpu" for rung in rungs}
-    return frozenset(f"{engine.value}_{kind}" for engine in Engine for kind in kinds) & frozenset(
+    return frozenset(f"{engine}_{kind}" for engine in engine_names() for kind in kinds) & frozenset(
         images()
     )
 

@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from gke_inference.catalogue.names import deployment_names
-from gke_inference.intent.intent import ROLES
 from infra.plan.canary import CanaryVersion, canary_model
 from infra.plan.capacity import CapacityByRegion, RegionCapacity, prefill_capacity
 from infra.plan.clients import gated
@@ -12,7 +11,7 @@ from infra.plan.names import Names, bucket_in, object_name, version_name
 from infra.plan.project import ProjectPlan
 from infra.plan.served import ServedModel, ServingSite
 from infra.plan.storage import StoragePlan
-from infra.stack import ClusterMode, Form, Layer, Model, Platform
+from infra.stack import ClusterMode, Form, Layer, Model, Platform, Role
 
 _STANDBY = 1
 """Default number of warm GPU replicas of a paired model."""
@@ -130,7 +129,7 @@ def _disaggregated(served: ServedModel, capacity: CapacityByRegion) -> ServedMod
     model = served.settings
     if model.disaggregated is None:
         return served
-    decode, prefill = ROLES
+    decode, prefill = Role.DECODE.value, Role.PREFILL.value
     own = capacity[str(prefill_capacity(model))][served.region]
     replicas = model.disaggregated.prefill.replicas
     computes = replace(

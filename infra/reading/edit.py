@@ -15,7 +15,7 @@ from ruamel.yaml.comments import CommentedMap
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.problems import join
 from infra.reading.load import KEY, PROJECT, STACKS, parse, platform_of
-from infra.stack import Engine, Layer
+from infra.stack import Layer
 from infra.stack.problems import StackError
 
 _WHOLE_BITS = 16
@@ -59,7 +59,7 @@ class Placement:
     and latency targets stay as they are."""
     weights: str | None = None
     """Weights of a model that is not in the stack; None for its name."""
-    engine: str = Engine.VLLM.value
+    engine: str = "vllm"
     """Engine that the estimates are for."""
 
 
@@ -142,7 +142,7 @@ def put(platform: Any, name: str, placement: Placement) -> None:
 
 def _immovable(name: str, existing: Any, placement: Placement) -> Iterator[InputError]:
     """Yield what the estimates of a placement do not cover."""
-    engine = existing.get("engine", Engine.VLLM.value)
+    engine = existing.get("engine", "vllm")
     if engine != placement.engine:
         rule = f"must be {placement.engine}, the engine that the choice is for"
         yield InputError(join("models", name, "engine"), rule, engine)

@@ -6,7 +6,7 @@ from typing import Any, cast
 from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import join
-from infra.stack import Engine, Platform
+from infra.stack import Platform
 
 
 def collisions(
@@ -77,6 +77,6 @@ def _raw_names(models: Mapping[str, Any]) -> dict[str, str]:
 def _adapter_name(written: Any) -> str:
     """Return the pattern of adapter names for the engine of a file that is not yet checked."""
     try:
-        return engine(str(written or Engine.VLLM.value)).adapter_name
+        return engine(str(written or "vllm")).adapter_name
     except ValueError:
         return "{adapter}"

@@ -26,7 +26,6 @@ from infra.rules.monitoring import check_monitoring
 from infra.rules.names import check_names
 from infra.rules.networks import check_networks, check_placement
 from infra.rules.personal import check_personal
-from infra.rules.pictures import check_image_models
 from infra.rules.queues import check_queues
 from infra.rules.regions import check_chip_limits, check_regions
 from infra.rules.storage import check_storage
@@ -53,7 +52,6 @@ def check(platform: Platform, *, with_digests: bool = True) -> Iterator[InputErr
         check_models(platform, by_region),
         check_claims(platform, by_region),
         check_engines(platform, by_region),
-        check_image_models(platform),
         check_disaggregation(platform, by_region),
         check_networks(platform, by_region),
         check_interfaces(platform, by_region),

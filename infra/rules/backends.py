@@ -6,7 +6,7 @@ from gke_inference.backends.rules import check_target
 from gke_inference.backends.settings import KindFields
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import join, one_of
-from infra.stack import Backend, Engine, Layer, Model, Platform, Task
+from infra.stack import Backend, Layer, Model, Platform, Task
 
 _OF_ONE = ("kind", "model", *KindFields.model_fields)
 
@@ -76,7 +76,7 @@ def _check_fallback(platform: Platform, name: str, model: Model) -> Iterator[Inp
 
 def _unfit(model: Model) -> str | None:
     """Return why a model cannot have a fallback, or None if it can."""
-    if model.task is not Task.GENERATE or model.engine is not Engine.VLLM:
+    if model.task is not Task.GENERATE or model.engine != "vllm":
         return "must not be set unless an endpoint picker compares the queues of vLLM"
     if model.disaggregated is not None:
         return "must not be set when prefill and decode are disaggregated"

@@ -14,7 +14,7 @@ from infra.plan.engine import intent_words
 from infra.plan.names import object_name
 from infra.plan.queue_places import queue_region
 from infra.rules.fields import in_stack
-from infra.stack import BatchEngine, Batches, Engine, Layer, Model, Platform, Queue, Task
+from infra.stack import BatchEngine, Batches, Layer, Model, Platform, Queue, Task
 
 _LONGEST_MODEL = 50
 """Characters of a model's object name, of which names of its jobs' objects are made."""
@@ -52,8 +52,8 @@ def check_batch_engines(platform: Platform, by_region: CapacityByRegion) -> Iter
 
 
 def _check_model(where: str, name: str, model: Model) -> Iterator[InputError]:
-    if model.engine is not Engine.VLLM or model.task is not Task.GENERATE:
-        got = f"{model.engine.value}, {model.task.value}"
+    if model.engine != "vllm" or model.task is not Task.GENERATE:
+        got = f"{model.engine}, {model.task.value}"
         yield InputError(where, "must be a model of engine vllm and task generate", Bare(got))
     settings = model.settings
     unusable: Mapping[str, object | None] = {
@@ -119,7 +119,8 @@ def _check_hardware(
         yield InputError(join(where, "queue"), rule, Bare(", ".join(shapes)))
         return
     words = intent_words(name, model, weights=str)
-    words["engine_args"] = {**words.get("engine_args", {}), **own.engine_args}
+    flags = {**(model.settings.engine_args or {}), **own.engine_args}
+    words["settings"] = words["settings"].model_copy(update={"engine_args": flags})
     for found in problems(intent_of(words, rungs)):
         problem = in_stack(found, ("models", name))
         yield InputError(join(where, "queue"), f"must fit {name}: {problem.message}", own.queue)

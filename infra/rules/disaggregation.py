@@ -6,6 +6,7 @@ from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.problems import join, one_of
 from gke_inference.intent.kv_transport import unfit
 from infra.plan import CapacityByRegion, prefill_capacity
+from infra.rules.models import range_problems
 from infra.stack import Model, Platform
 
 
@@ -34,10 +35,9 @@ def _check_model(model: Model, where: str) -> Iterator[InputError]:
         return
     if model.canary is not None:
         yield InputError(where, "must not be set with 'canary': its second version has no prefill")
-    replicas = model.disaggregated.prefill.replicas
-    if replicas.min > replicas.max:
-        at = join(where, "prefill", "replicas", "min")
-        yield InputError(at, f"must be at most max ({replicas.max})", replicas.min)
+    yield from range_problems(
+        join(where, "prefill", "replicas"), model.disaggregated.prefill.replicas
+    )
 
 
 def _check_targets(model: Model, where: str) -> Iterator[InputError]:

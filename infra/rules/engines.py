@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 
-from gke_inference.catalogue.engine_flags import flags
 from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import join
@@ -13,12 +12,8 @@ from infra.plan import CapacityByRegion, canary_model, prefill_capacity
 from infra.plan.engine import intent_words
 from infra.plan.names import bucket_in
 from infra.plan.storage import BUCKET_CLAIM
-from infra.rules.fields import PATHS, VIDEO_PATHS, in_stack
-from infra.stack import Engine, EngineSettings, Model, Platform, Task
-
-_OF_TEXT = ("append", "flag-or-string", "list", "string")
-"""Types of flags whose values are text."""
-_QUOTES = " (put it in quotes)"
+from infra.rules.fields import PATHS, in_stack
+from infra.stack import Model, Platform, Role
 
 
 def check_engines(platform: Platform, by_region: CapacityByRegion) -> Iterator[InputError]:
@@ -29,10 +24,6 @@ def check_engines(platform: Platform, by_region: CapacityByRegion) -> Iterator[I
         by_region: Resolved capacity, by region.
     """
     for name, model in platform.models.items():
-        yield from _numbers(("models", name), model.settings, model.engine)
-        if model.canary is not None and model.canary.settings is not None:
-            where = ("models", name, "canary")
-            yield from _numbers(where, model.canary.settings, model.canary.engine or model.engine)
         seen: set[InputError] = set()
         for intent, paths in _intents(platform, by_region, name, model):
             for problem in problems(intent):
@@ -40,22 +31,6 @@ def check_engines(platform: Platform, by_region: CapacityByRegion) -> Iterator[I
                     seen.add(problem)
                     yield in_stack(problem, ("models", name), paths)
         yield from _canary(platform, by_region, name, model, seen)
-
-
-def _numbers(
-    where: tuple[str, ...], settings: EngineSettings, kind: Engine
-) -> Iterator[InputError]:
-    """Yield numbers with a fraction where text belongs: YAML's 1.10 has become 1.1."""
-    known = flags(kind.value)
-    for name, value in (settings.engine_args or {}).items():
-        flag = known.get(name)
-        if isinstance(value, float) and flag is not None and flag.type in _OF_TEXT:
-            at = join(*where, "settings", "engine_args", name)
-            yield InputError(at, "must be text", value, _QUOTES)
-    for name, value in (settings.engine_env or {}).items():
-        if isinstance(value, float):
-            at = join(*where, "settings", "engine_env", name)
-            yield InputError(at, "must be text", value, _QUOTES)
 
 
 def _canary(
@@ -67,10 +42,10 @@ def _canary(
         return  # check_disaggregation refuses both together
     where = ("models", name, "canary")
     if model.adapters and canary.engine is not None:
-        names = {engine(each.value).adapter_name for each in (model.engine, canary.engine)}
+        names = {engine(each).adapter_name for each in (model.engine, canary.engine)}
         if len(names) > 1:
             rule = "must be an engine that names adapters as the model's does"
-            yield InputError(join(*where, "engine"), rule, canary.engine.value)
+            yield InputError(join(*where, "engine"), rule, canary.engine)
             return
     for intent, paths in _intents(platform, by_region, name, canary_model(model, canary)):
         for problem in problems(intent):
@@ -89,16 +64,16 @@ def _intents(
     if platform.storage.fuse_profile is not None and bucket_in(model.weights) is None:
         words["weights_bucket_claim"] = BUCKET_CLAIM
     if model.form is not None:
-        words["form"] = model.form.value
+        words["form"] = model.form
     rungs = _rungs(platform, by_region, model, model.capacity)
     if rungs:
         own = {**words, "buffer_replicas": model.replicas.buffer}
-        yield intent_of(own, rungs), VIDEO_PATHS if model.task is Task.VIDEO else PATHS
+        yield intent_of(own, rungs), PATHS
     if prefill is not None and prefill != model.capacity:
         rungs = _rungs(platform, by_region, model, prefill)
         if rungs:
             yield (
-                intent_of({**words, "role": "prefill"}, rungs),
+                intent_of({**words, "role": Role.PREFILL}, rungs),
                 {**PATHS, "rungs": "disaggregated"},
             )
 

@@ -176,7 +176,7 @@ def _check_model(where: str, model: Model) -> Iterator[InputError]:
         if getattr(model, field) is not None:
             message = f"must not be set {_INTERNAL}: {_NO_EXTENSIONS}"
             yield InputError(join(where, field), message)
-    metric = engine(model.engine.value).metrics.kv_cache
+    metric = engine(model.engine).metrics.kv_cache
     if metric is None or "{" in metric:
         message = f"must be an engine with a metric of KV cache use {_INTERNAL}"
-        yield InputError(join(where, "engine"), message, model.engine.value)
+        yield InputError(join(where, "engine"), message, model.engine)

@@ -12,6 +12,7 @@ from infra.stack import (
     Layer,
     Model,
     Platform,
+    ReplicaRange,
     Replicas,
     Spanning,
 )
@@ -34,21 +35,20 @@ def check_models(platform: Platform, by_region: CapacityByRegion) -> Iterator[In
         if model.canary is not None and model.canary.replicas is not None:
             where = join("models", name, "canary", "replicas")
             yield from _check_replicas(platform, where, model, model.canary.replicas)
-        yield from _check_adapters(name, model)
+        yield from _check_canary(name, model)
         yield from _check_kuberay(platform, name, model)
     yield from _check_served_names(platform)
 
 
-def _check_adapters(name: str, model: Model) -> Iterator[InputError]:
-    if model.adapter_rank is not None and not model.adapters:
-        where = join("models", name, "adapter_rank")
-        rule = "must not be set without adapters: live_adapters.max_rank is that of live adapters"
-        yield InputError(where, rule, model.adapter_rank)
-    if model.live_adapters is None:
+def _check_canary(name: str, model: Model) -> Iterator[InputError]:
+    if model.canary is None:
         return
-    where = join("models", name, "live_adapters")
-    if model.canary is not None:
+    if model.live_adapters is not None:
+        where = join("models", name, "live_adapters")
         yield InputError(where, "must not be set during a canary: update one version at a time")
+    if model.task.is_diffusion:
+        where = join("models", name, "canary")
+        yield InputError(where, f"must not be set when task is {model.task}")
 
 
 def _check_kuberay(platform: Platform, name: str, model: Model) -> Iterator[InputError]:
@@ -104,12 +104,17 @@ def _check_two_kinds(
     yield InputError(where, rule, form.value)
 
 
-def _check_replicas(
-    platform: Platform, where: str, model: Model, replicas: Replicas
-) -> Iterator[InputError]:
+def range_problems(where: str, replicas: ReplicaRange) -> Iterator[InputError]:
+    """Yield a minimum of replicas above the maximum."""
     if replicas.min > replicas.max:
         message = f"must be at most max ({replicas.max})"
         yield InputError(join(where, "min"), message, replicas.min)
+
+
+def _check_replicas(
+    platform: Platform, where: str, model: Model, replicas: Replicas
+) -> Iterator[InputError]:
+    yield from range_problems(where, replicas)
     if replicas.buffer > replicas.max:
         message = f"must be at most max ({replicas.max})"
         yield InputError(join(where, "buffer"), message, replicas.buffer)

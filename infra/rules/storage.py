@@ -64,7 +64,7 @@ def _mounts_model_bucket(platform: Platform, model: Model) -> bool:
     own = {names.bucket("models", region) for region in platform.regions_of(model)}
     if not any(bucket_in(path) in {None, *own} for path in paths):
         return False
-    hardware = engine(model.engine.value).hardware
+    hardware = engine(model.engine).hardware
     kinds = {accelerator(rung.accelerator).kind for rung in platform.capacity[model.capacity].rungs}
     is_read = any(kind in hardware and not hardware[kind].streamed for kind in kinds)
     return bool(model.adapters) or (model.disk is None and is_read)

@@ -6,6 +6,9 @@ from gke_inference.clients.settings import Priority, StoreNodes, TeamLimits, Tok
 from gke_inference.cluster.settings import ClusterMode, Day, Maintenance, ReleaseChannel
 from gke_inference.gateway.settings import Exposure
 from gke_inference.guardrails.settings import ArmorFilters, Confidence, Enforcement, Failure, Phase
+from gke_inference.intent.diffusion_settings import FurtherModel, ImageGeneration, Videos
+from gke_inference.intent.settings import Speculative
+from gke_inference.intent.words import Form, Role, Spanning, Task
 from gke_inference.settings.fields import (
     BootDisk,
 )
@@ -30,16 +33,12 @@ from infra.stack.delivery import (
     DeliverySourceKind,
     DeliveryTool,
 )
+from infra.stack.disaggregation import ReplicaRange
 from infra.stack.engines import (
-    Engine,
     EngineSettings,
-    KvCacheDtype,
     KvOffload,
-    Quantization,
     SharedPlace,
     SharedTier,
-    Speculative,
-    SpeculativeMethod,
 )
 from infra.stack.existing import Existing, ExistingInRegion, ExistingSubnet
 from infra.stack.gateway import Dns, Fleet, Front, Gateway, Publish
@@ -50,16 +49,12 @@ from infra.stack.models import (
     AdapterPlace,
     Canary,
     Disk,
-    Form,
     Model,
     Replicas,
     Slo,
-    Spanning,
-    Task,
 )
 from infra.stack.monitoring import Monitoring, Receiver, ReceiverKind, Severity
 from infra.stack.personal import PersonalImages
-from infra.stack.pictures import FurtherModel, ImageGeneration, Videos
 from infra.stack.queues import Queue, QueueFlavor, QueueTeam
 from infra.stack.regions import ClusterSpread, Ranges, Region, SystemPool
 from infra.stack.root import Platform
@@ -114,7 +109,6 @@ __all__ = [
     "Disk",
     "Dns",
     "Enforcement",
-    "Engine",
     "EngineSettings",
     "Existing",
     "ExistingInRegion",
@@ -135,7 +129,6 @@ __all__ = [
     "ImageCache",
     "ImageGeneration",
     "Images",
-    "KvCacheDtype",
     "KvOffload",
     "Layer",
     "Lustre",
@@ -150,7 +143,6 @@ __all__ = [
     "Priority",
     "Provisioning",
     "Publish",
-    "Quantization",
     "Queue",
     "QueueFlavor",
     "QueueTeam",
@@ -159,8 +151,10 @@ __all__ = [
     "ReceiverKind",
     "Region",
     "ReleaseChannel",
+    "ReplicaRange",
     "Replicas",
     "ResultsKind",
+    "Role",
     "Serving",
     "Severity",
     "SharedPlace",
@@ -170,7 +164,6 @@ __all__ = [
     "SourceKind",
     "Spanning",
     "Speculative",
-    "SpeculativeMethod",
     "Storage",
     "StoreNodes",
     "Stream",

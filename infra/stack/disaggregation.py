@@ -2,34 +2,35 @@
 
 from pydantic import Field
 
+from gke_inference.serving.settings import Requests
 from gke_inference.settings import Settings
 from gke_inference.settings.fields import (
     Name,
 )
 
 
-class PrefillReplicas(Settings):
-    """Number of prefill replicas in each region."""
+class ReplicaRange(Settings):
+    """Number of replicas in each region."""
 
     min: int = Field(ge=1, le=1000)
     """Minimum number of replicas."""
     max: int = Field(ge=1, le=1000)
-    """Maximum number of replicas."""
+    """Maximum number of replicas that the autoscaler creates."""
 
 
 class PrefillAutoscaling(Settings):
     """Target load of each prefill replica. The target that requires the most replicas applies."""
 
-    queue_depth: int = Field(default=5, ge=1, le=10_000)
+    queue_depth: Requests = 5
     """Prompts that wait in a replica. The time to the first token grows with them."""
-    running_requests: int | None = Field(default=None, ge=1, le=10_000)
+    running_requests: Requests | None = None
     """Prompts that a replica computes at once. Reacts before prompts wait; not used by default."""
 
 
 class Prefill(Settings):
     """The replicas that run prefill. The model's own replicas run decode."""
 
-    replicas: PrefillReplicas
+    replicas: ReplicaRange
     """Replicas in each region."""
     autoscaling: PrefillAutoscaling = PrefillAutoscaling()
     """Targets of their autoscaler, which is independent of that of decode replicas."""

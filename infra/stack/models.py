@@ -1,12 +1,22 @@
 """Models of a stack, with their capacity and limits."""
 
-from enum import StrEnum
-from typing import Literal
-
 from pydantic import Field
 
-from gke_inference.catalogue.engines import engine
-from gke_inference.settings import Settings
+from gke_inference.catalogue.engines import VLLM, EngineName, engine
+from gke_inference.intent import adapter_settings
+from gke_inference.intent.adapter_settings import AdapterRank
+from gke_inference.intent.diffusion_settings import FurtherModel, ImageGeneration, Videos
+from gke_inference.intent.expert_settings import Experts
+from gke_inference.intent.settings import ReplicaCount, RequestSeconds, ServedContext
+from gke_inference.intent.words import Form, Spanning, Task
+from gke_inference.serving.settings import (
+    SCALE_IN_DELAY_SECONDS,
+    SCALE_IN_EVERY_SECONDS,
+    ScaleInDelay,
+    ScaleInInterval,
+    ScalingTargets,
+)
+from gke_inference.settings import Settings, Word
 from gke_inference.settings.fields import (
     AdapterFolder,
     ModelName,
@@ -19,72 +29,24 @@ from gke_inference.settings.fields import (
 from gke_inference.settings.size import Size
 from gke_inference.storage.settings import DiskGib, DiskThroughput
 from infra.stack.backends import Fallback
-from infra.stack.disaggregation import Disaggregated
-from infra.stack.engines import Engine, EngineSettings
-from infra.stack.experts import Experts
-from infra.stack.pictures import FurtherModel, ImageGeneration, Videos
+from infra.stack.disaggregation import Disaggregated, ReplicaRange
+from infra.stack.engines import EngineSettings
 
 
-class Form(StrEnum):
-    """Form of a model's pods on TPU and GPU."""
-
-    SINGLE = "single"
-    PAIRED = "paired"
-    DUAL_CONTAINER = "dual-container"
-    DRA = "dra"
-
-
-class Spanning(StrEnum):
-    """Way in which a replica spans several hosts."""
-
-    ENGINE = "engine"
-    RAY = "ray"
-    KUBERAY = "kuberay"
-
-
-class Task(StrEnum):
-    """Kind of output that a model returns."""
-
-    GENERATE = "generate"
-    EMBED = "embed"
-    IMAGE = "image"
-    VIDEO = "video"
-
-    @property
-    def is_diffusion(self) -> bool:
-        """Whether the image server of this project answers, with images or videos."""
-        return self in (Task.IMAGE, Task.VIDEO)
-
-
-class Replicas(Settings):
+class Replicas(ReplicaRange):
     """Replicas of a model in each of its regions."""
 
-    min: int = Field(ge=1, le=1000)
-    """Minimum number of replicas."""
-    max: int = Field(ge=1, le=1000)
-    """Maximum number of replicas that the autoscaler creates."""
-    standby: int | None = Field(default=None, ge=0, le=1000)
+    standby: ReplicaCount | None = None
     """Paired form only: warm replicas on the GPU rungs (default 1); with 0, the first one starts
     when it is needed."""
-    buffer: int = Field(default=0, ge=0, le=1000)
+    buffer: ReplicaCount = 0
     """Replicas for which GKE keeps nodes ready and empty, at full price, on the first rungs with
     capacity: a capacity buffer. In the paired form, on the TPU rungs; with prefill and decode
     disaggregated, for decode."""
-    scale_in_delay_seconds: int = Field(default=300, ge=0, le=3600)
+    scale_in_delay_seconds: ScaleInDelay = SCALE_IN_DELAY_SECONDS
     """Time in seconds that a replica must be unneeded before the autoscaler removes it."""
-    scale_in_every_seconds: int = Field(default=120, ge=1, le=1800)
+    scale_in_every_seconds: ScaleInInterval = SCALE_IN_EVERY_SECONDS
     """Seconds between the removal of two replicas; each replica is drained during this time."""
-
-
-class Autoscaling(Settings):
-    """Target load of each replica. The target that requires the most replicas applies."""
-
-    queue_depth: int = Field(default=5, ge=1, le=10_000)
-    """Waiting requests per replica. Optimizes throughput and cost."""
-    kv_cache_percent: int = Field(default=80, ge=10, le=95)
-    """Average KV cache usage, in percent. Suits long contexts."""
-    running_requests: int | None = Field(default=None, ge=1, le=10_000)
-    """Running requests per replica. Optimizes latency; not used by default."""
 
 
 class Slo(Settings):
@@ -125,7 +87,7 @@ class Canary(Settings):
     """Share of the requests, in percent. Raise it when a replica is ready; 0 rolls back."""
     replicas: Replicas | None = None
     """Replicas of the canary in each region; by default the same as the model's."""
-    engine: Engine | None = None
+    engine: EngineName | None = None
     """Engine of the canary; by default the model's. With another engine, the canary may use the
     same weights as the model."""
     settings: EngineSettings | None = None
@@ -133,7 +95,7 @@ class Canary(Settings):
     the engine differs."""
 
 
-class AdapterPlace(StrEnum):
+class AdapterPlace(Word):
     """Upload location of live adapters."""
 
     BUCKET = "bucket"
@@ -141,11 +103,7 @@ class AdapterPlace(StrEnum):
     LUSTRE = "lustre"
 
 
-AdapterRank = Literal[1, 8, 16, 32, 64, 128, 256, 320, 512]
-"""Ranks that vLLM has kernels for."""
-
-
-class LiveAdapters(Settings):
+class LiveAdapters(adapter_settings.LiveAdapters):
     """LoRA adapters that you can add and remove while the model serves."""
 
     place: AdapterPlace = AdapterPlace.BUCKET
@@ -154,11 +112,6 @@ class LiveAdapters(Settings):
     folder: AdapterFolder = "live-adapters"
     """Folder beside the weights, or under the model's name on Filestore or Lustre. Each folder in
     it is an adapter of that name."""
-    max_rank: AdapterRank = 16
-    """Maximum rank of an adapter; accelerator memory is reserved for it."""
-    slots: int = Field(default=8, ge=1, le=64)
-    """Maximum number of different adapters in one batch; four times as many stay in main memory.
-    For image models, the number of adapters that each chip keeps."""
 
 
 class Model(Settings):
@@ -171,15 +124,15 @@ class Model(Settings):
     """Name of the capacity that the model runs on."""
     replicas: Replicas
     """Replicas in each region."""
-    autoscaling: Autoscaling = Autoscaling()
+    autoscaling: ScalingTargets = ScalingTargets()
     """Targets of the autoscaler."""
     size: Size
     """Size of the weights, which determines the accelerators that can hold the model."""
-    context: int = Field(ge=77, le=10_000_000)
+    context: ServedContext
     """Maximum length of prompt and answer together, in tokens. For Stable Diffusion XL, 77.
     For Wan 2.1, at most 512. For a known language model on vLLM or SGLang, at most that of its
     published configuration, unless `engine_args` scale its positions."""
-    engine: Engine = Engine.VLLM
+    engine: EngineName = VLLM
     """Inference server that runs the model."""
     settings: EngineSettings = EngineSettings()
     """Settings of the engine."""
@@ -209,7 +162,7 @@ class Model(Settings):
     """Regions that the model runs in; by default every region."""
     priority: int = Field(default=10, ge=0, le=1_000_000)
     """Priority when the queues are full: requests with a lower priority are shed first."""
-    timeout_seconds: int = Field(default=480, ge=1, le=3600)
+    timeout_seconds: RequestSeconds = 480
     """Maximum time in seconds that the gateway waits for an answer. The autoscaler gives a pod ten
     minutes to end, so above 525 it cuts off the longest answers when it removes a node."""
     disaggregated: Disaggregated | None = None
@@ -231,7 +184,7 @@ class Model(Settings):
 
     def adapter_names(self, name: str) -> tuple[str, ...]:
         """Return the names that requests use for the adapters of the model `name`."""
-        form = engine(self.engine.value).adapter_name
+        form = engine(self.engine).adapter_name
         return tuple(form.format(model=name, adapter=adapter) for adapter in self.adapters)
 
     def weights_by_field(self) -> dict[str, str]:

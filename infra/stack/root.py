@@ -6,6 +6,7 @@ from pydantic import Field
 
 from gke_inference.catalogue.node_networks import NodeNetwork
 from gke_inference.cluster.settings import Maintenance, Mtu, usual_maintenance
+from gke_inference.intent.words import Form
 from gke_inference.settings import Settings
 from gke_inference.settings.fields import (
     ModelName,
@@ -26,7 +27,7 @@ from infra.stack.gateway import Gateway
 from infra.stack.guardrails import Guardrail
 from infra.stack.images import Images
 from infra.stack.layers import Layer, Team
-from infra.stack.models import Form, Model
+from infra.stack.models import Model
 from infra.stack.monitoring import Monitoring
 from infra.stack.personal import PersonalImages
 from infra.stack.queues import Queue

@@ -9,8 +9,8 @@ from gke_inference.catalogue.accelerators import accelerator_names, machine
 from gke_inference.catalogue.engines import Abilities
 from gke_inference.catalogue.engines import engine as engine_facts
 from gke_inference.catalogue.node_networks import INTERFACE_NETWORKS
+from gke_inference.intent.expert_settings import ALL2ALL
 from gke_inference.intent.host_memory import mounts_weights, need, room_gib, weights_cache_gib
-from gke_inference.intent.intent import ALL2ALL
 from gke_inference.sizing.architectures import Architecture
 from gke_inference.sizing.memory import Loaded, Room, expert_part, room, weights_gib
 from gke_inference.sizing.shapes import ModelShape, shape
@@ -118,7 +118,7 @@ class Candidate:
     """Memory of one device."""
     kv_bits: float = 16
     """Bits of a number in the KV cache."""
-    backend: str = ALL2ALL["serve"]
+    backend: str = ALL2ALL[None].value
     """All-to-all backend of expert parallelism."""
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from gke_inference.catalogue.accelerators import accelerator as offered
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import Rung
-from gke_inference.intent.intent import ALL2ALL
+from gke_inference.intent.expert_settings import ALL2ALL
 from gke_inference.sizing.architectures import Architecture
 from gke_inference.sizing.image_memory import pixels_of
 from gke_inference.sizing.memory import Loaded, expert_part, room, split
@@ -195,7 +195,7 @@ class Asked:
     """Whether its experts are spread over all devices of a replica."""
     redundant: int = 0
     """Additional copies of experts."""
-    backend: str = ALL2ALL["serve"]
+    backend: str = ALL2ALL[None].value
     """All-to-all backend of expert parallelism."""
     speculative: tuple[str, int] | None = None
     """Method of speculative decoding whose speed is modeled, and the draft tokens of a step."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gke_inference.catalogue.rungs import Rung
-from gke_inference.intent.intent import DEFAULT_RANK
+from gke_inference.intent.adapter_settings import DEFAULT_RANK
 from gke_inference.sizing.architectures import Architecture, find_model, is_sdxl
 from gke_inference.sizing.image_memory import (
     adapters_gib,
@@ -17,7 +17,7 @@ from gke_inference.sizing.image_memory import (
 from gke_inference.sizing.memory import Room, expert_part, room, split, weights_gib
 from infra.estimate.costing import loaded_model
 from infra.plan import Plan
-from infra.stack import Engine, Model, Task, Videos
+from infra.stack import Model, Task, Videos
 from workloads.kernels.shapes import GENERATIONS, AttentionShape
 from workloads.kernels.tables import choose
 
@@ -83,7 +83,7 @@ def line(name: str, model: Model, rung: Rung) -> Line:
 
 def memory(name: str, model: Model, rung: Rung) -> Check:
     """Return whether weights and the KV cache of one longest request fit, with the numbers."""
-    if model.engine is Engine.DIFFUSION:
+    if model.engine == "diffusion":
         return _copies(name, model, rung)
     load = loaded_model(name, model)
     tensor, stages = split(rung, model.settings.tensor_parallel)
@@ -139,7 +139,7 @@ def table(name: str, model: Model, rung: Rung) -> Check:
     """Return whether the kernel's block sizes are known for the chip."""
     if rung.kind != "tpu":
         return Check(None, "the engine's own")
-    if model.engine is not Engine.DIFFUSION:
+    if model.engine != "diffusion":
         return Check(None, "tpu-inference's own table")
     generation = _generation(rung)
     if generation not in GENERATIONS:
@@ -158,7 +158,7 @@ def _call(
     generation = _generation(rung)
     if rung.kind != "tpu" or generation not in GENERATIONS:
         return None
-    if model.engine is Engine.DIFFUSION:
+    if model.engine == "diffusion":
         shape = _shape(name, model)
         blocks = choose(shape, generation).blocks
         return {

@@ -135,7 +135,7 @@ def _selectors(region: RegionPlan) -> list[tuple[str, str, str]]:
     for served in region.served:
         if served.settings.task.value != "generate":
             continue
-        metrics = engine(served.settings.engine.value).metrics
+        metrics = engine(served.settings.engine).metrics
         names = {"prompt": metrics.prompt_tokens, "completion": metrics.answer_tokens}
         inside = f'namespace="{served.namespace}",cluster="{region.cluster_name}"'
         model = served.name if served.version is None else served.version.of

@@ -6,12 +6,16 @@ from typing import Any
 
 from twin.host.paths import REPOSITORY
 
+_ANY = "Any"
+"""Name of Pulumi's own type for a value of any type."""
 _SCHEMA = REPOSITORY / "tests" / "golden" / "schema.json"
 
 
 def _type(spec: dict[str, Any]) -> str:
     if "$ref" in spec:
-        name = str(spec["$ref"]).rsplit("/", 1)[1].rsplit(":", 1)[1]
+        name = str(spec["$ref"]).rsplit("/", 1)[1].rsplit(":", 1)[-1]
+        if name == _ANY:
+            return "any"
         return f"[{name}](#{name.lower()})"
     if spec.get("type") == "array":
         return f"list of {_type(spec['items'])}"

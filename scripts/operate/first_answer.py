@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from infra.stack import Engine, Task
+from infra.stack import Task
 from scripts.shared.model_client import generate_images, generate_video, wait_for_answer
 from scripts.terminal.console import CommandError
 from scripts.terminal.options import stack_of
@@ -96,7 +96,7 @@ def check_installed(stack: str, model: str) -> None:
     served = stack_of(stack).models.get(model)
     if served is not None and served.task is Task.VIDEO:
         raise CommandError(f"--real-engine: must not be a model of task video, got {model!r}")
-    if served is not None and served.engine is Engine.DIFFUSION:
+    if served is not None and served.engine == "diffusion":
         DIFFUSION.python()
     else:
         install.python()

@@ -245,7 +245,7 @@ def _question(
         bits=(model.size.bits,),
         utilisation=utilisation,
         context=model.context,
-        engine=model.engine.value,
+        engine=model.engine,
         adapters=_adapters(model),
         kv_bits=int(loaded_model(name, model).kv_bits),
     )

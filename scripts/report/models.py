@@ -67,7 +67,7 @@ def _served(plan: Plan, every: Sequence[resolved.ServedModel]) -> ServedModel:
 
 
 def _engine(every: Sequence[resolved.ServedModel]) -> str:
-    engine = every[0].settings.engine.value
+    engine = every[0].settings.engine
     kinds = {rung.kind for served in every for rung in served.rungs.values()}
     releases = {engine_version(f"{engine}_{kind}") for kind in kinds}
     return f"{engine} {' and '.join(sorted(releases))}"

@@ -129,8 +129,8 @@ def test_several_processes_draw_candidates_of_one_request(start, server):
     two = start(workers=2)
     two.until(lambda: two.metric('diffusion_workers{state="ready"}') == 2)
     drawn = ask(two, n=2)
-    assert two.metric("diffusion_batch_pictures_sum") == 2
-    assert two.metric("diffusion_batch_pictures_count") == 2
+    assert two.metric("diffusion_batch_images_sum") == 2
+    assert two.metric("diffusion_batch_images_count") == 2
     assert abs(np.stack(drawn) - np.stack(ask(server, n=2))).max() <= LAST_BIT
 
 
@@ -138,9 +138,9 @@ def test_a_client_that_goes_ends_the_drawing_between_two_steps(server):
     cancelled = 'diffusion_images_total{model_name="flux",outcome="cancelled"}'
     before = server.metric(cancelled)
     leave = server.hang_up_on(prompt="x", num_inference_steps=100, n=8)  # one takes only 20 ms
-    server.until(lambda: server.metric("diffusion_pictures_running") > 0)
+    server.until(lambda: server.metric("diffusion_images_running") > 0)
     leave()
-    server.until(lambda: server.metric("diffusion_pictures_running") == 0)
+    server.until(lambda: server.metric("diffusion_images_running") == 0)
     assert server.metric(cancelled) > before
     assert ask(server)
 
@@ -149,7 +149,7 @@ def test_a_client_that_goes_ends_the_drawing_between_two_steps(server):
 def test_on_sigterm_the_picture_that_is_drawn_is_finished(start):
     server = start(max_batch=1).ready()
     drawing = server.begin(prompt="x", num_inference_steps=60)
-    server.until(lambda: server.metric("diffusion_pictures_running") == 1)
+    server.until(lambda: server.metric("diffusion_images_running") == 1)
     server.process.send_signal(signal.SIGTERM)
     assert pictures(drawing.result())
     assert server.process.wait(120) == 0

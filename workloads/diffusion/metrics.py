@@ -6,8 +6,8 @@ from workloads.common.metrics import Registry
 
 from .work import STAGES
 
-WAITING = "diffusion_pictures_waiting"
-RUNNING = "diffusion_pictures_running"
+WAITING = "diffusion_images_waiting"
+RUNNING = "diffusion_images_running"
 _SECONDS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.8, 1.2, 2, 3, 5, 8, 12, 20, 30, 60, 120, 300, 600)
 _STAGE_SECONDS = (0.001, 0.003, 0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2, 5, 10, 30)
 OUTCOMES = ("cancelled", "drawn", "failed", "refused", "timed_out")
@@ -49,8 +49,8 @@ class Metrics(Registry):
             _STAGE_SECONDS,
             ["stage"],
         )
-        self.batch_pictures = self.histogram(
-            "diffusion_batch_pictures", "Images per batch.", (1, 2, 3, 4, 6, 8, 16)
+        self.batch_images = self.histogram(
+            "diffusion_batch_images", "Images per batch.", (1, 2, 3, 4, 6, 8, 16)
         )
         for stage in STAGES:
             self.stage_seconds.labels(stage)

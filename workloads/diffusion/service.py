@@ -183,7 +183,7 @@ class Service:
         now = time.monotonic()
         for picture in pictures:
             self._metrics.queue_seconds.observe(now - picture.arrived)
-        self._metrics.batch_pictures.observe(len(pictures))
+        self._metrics.batch_images.observe(len(pictures))
         worker.draw(pictures)
         task = asyncio.create_task(self._learn(pictures, now))
         self._tasks.add(task)

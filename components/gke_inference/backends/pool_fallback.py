@@ -20,7 +20,7 @@ from gke_inference.base.manifests import (
     scraping,
     service_account,
 )
-from gke_inference.catalogue.engines import engine
+from gke_inference.catalogue.engines import EngineName, engine
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.gateway.settings import ProxyCallersArgs
 from gke_inference.settings.fields import MonthlyUsd, UsdPerMillion
@@ -62,7 +62,7 @@ class PoolFallbackArgs(TypedDict):
     callers: NotRequired[ProxyCallersArgs]
     """Allowed ingress in addition to the pool's picker. Default: no policy, all traffic is
     allowed."""
-    engine: NotRequired[str]
+    engine: NotRequired[EngineName]
     """Engine of the pool, whose metrics it exports. Default: `vllm`."""
     force_usage: NotRequired[bool]
     """Whether every stream includes its token usage, for a `ClientGate` in front. Default:

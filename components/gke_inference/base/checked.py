@@ -1,6 +1,6 @@
 """Inputs of components, checked once, with the names of fields as other languages spell them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TypeVar
 
 import pulumi
@@ -37,9 +37,17 @@ def keep(rules: Iterable[InputError]) -> None:
         raise _error(problems)
 
 
-def camel_path(path: str) -> str:
-    """Return `rungs[0].max_run_hours` as `rungs[0].maxRunHours`."""
-    return ".".join(camel(part) for part in path.split("."))
+def camel_path(path: str, maps: Collection[str] = ()) -> str:
+    """Return `rungs[0].max_run_hours` as `rungs[0].maxRunHours`.
+
+    Args:
+        path: Path in Python's spelling.
+        maps: Fields whose keys users choose: what follows one of them is not changed.
+    """
+    parts = path.split(".")
+    ends = [at + 1 for at, part in enumerate(parts) if part in maps]
+    end = ends[0] if ends else len(parts)
+    return ".".join([*map(camel, parts[:end]), *parts[end:]])
 
 
 def _error(

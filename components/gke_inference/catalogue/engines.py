@@ -7,9 +7,10 @@ repository repeats it. Names are those used in stacks (`vllm`, `sglang`).
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from gke_inference.catalogue.data_file import read_table
+from gke_inference.settings import OneOf
 
 _FILE = Path(__file__).parent / "data" / "engines.yaml"
 _LISTS = ("block_size", "kv_cache_dtype", "quantization", "speculative", "tasks")
@@ -200,3 +201,23 @@ def _metrics(entry: dict[str, Any]) -> Metrics:
 
 def _tuples(fields: dict[str, Any]) -> dict[str, Any]:
     return {key: tuple(value) if key in _LISTS else value for key, value in fields.items()}
+
+
+def _in_any(field: str) -> tuple[str, ...]:
+    """Return the words that any engine supports on any hardware."""
+    able = [each for facts in _engines().values() for each in facts.hardware.values()]
+    return tuple(sorted({word for each in able for word in getattr(each, field)}))
+
+
+EngineName = Annotated[str, OneOf(engine_names())]
+"""Name of an engine of the catalogue."""
+QuantizationName = Annotated[str, OneOf(_in_any("quantization"))]
+"""Quantization method of weights that an engine supports."""
+CacheDtype = Annotated[str, OneOf(_in_any("kv_cache_dtype"))]
+"""Data type of the KV cache that an engine supports."""
+SpeculativeMethod = Annotated[str, OneOf(_in_any("speculative"))]
+"""Source of speculative tokens that an engine supports."""
+VLLM = "vllm"
+"""Engine of a model that names none."""
+DIFFUSION = "diffusion"
+"""The image server of this project."""

@@ -1,11 +1,10 @@
 """Settings of a rung: one accelerator shape with one provisioning model, as a user writes it."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
-from pydantic import AfterValidator, Field, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
-from gke_inference.settings import Settings
+from gke_inference.settings import OneOf, Settings
 from gke_inference.settings.fields import (
     BootDisk,
     MachineType,
@@ -25,17 +24,7 @@ MAX_HOSTS: Final = 16
 """Maximum GPU nodes per replica. Nobody has published a larger replica."""
 
 
-def _known(name: str) -> str:
-    if name not in accelerator_names():
-        raise PydanticCustomError("enum", "must be an accelerator of the catalogue")
-    return name
-
-
-def _schema() -> dict[str, Any]:
-    return {"enum": list(accelerator_names()), "type": "string"}
-
-
-AcceleratorName = Annotated[str, AfterValidator(_known), WithJsonSchema(_schema())]
+AcceleratorName = Annotated[str, OneOf(accelerator_names())]
 """Name of an accelerator of the catalogue, such as `tpu-v6e` or `nvidia-l4`."""
 
 

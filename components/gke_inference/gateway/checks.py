@@ -7,13 +7,13 @@ from typing import Any
 import pulumi
 
 from gke_inference.base.checked import keep
-from gke_inference.catalogue.engines import engine_names
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.load_balancing import HTTPS_PORT
 from gke_inference.catalogue.problems import join
+from gke_inference.intent.words import Task
 
 from .canary import STABLE
-from .routes import PATHS_BY_TASK, RoutedCanary, RoutedModel
+from .routes import RoutedCanary, RoutedModel
 from .rules import check_exposure, check_hostname, check_hostnames
 from .settings import Exposure, PickerFailure
 
@@ -22,8 +22,7 @@ GATEWAY_CLASSES = {
     Exposure.INTERNAL: "gke-l7-rilb",
 }
 FAILURE_MODES = {PickerFailure.CLOSED: "FailClose", PickerFailure.OPEN: "FailOpen"}
-_TASKS = tuple(sorted(PATHS_BY_TASK))
-_ADAPTER_TASKS = ("generate", "image")
+_ADAPTER_TASKS = (Task.GENERATE, Task.IMAGE)
 _HTTP_PORT = 80
 _NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 # Header matches are exact: values must be printable, without spaces or wildcards.
@@ -103,20 +102,18 @@ def _check_fairness(args: Mapping[str, Any], models: list[RoutedModel]) -> None:
 
 
 def _model(where: str, args: Mapping[str, Any]) -> RoutedModel:
-    task = args.get("task", "generate")
-    _one_of(f"{where}.task", task, _TASKS)
-    _one_of(f"{where}.engine", args.get("engine", "vllm"), engine_names())
+    task: Task = args.get("task", Task.GENERATE)
     _named(f"{where}.poolName", args["pool_name"])
     threshold = args.get("prefill_threshold_tokens")
-    if threshold is not None and task != "generate":
-        _refuse(f"{where}.prefillThresholdTokens", f"needs task 'generate', got {task!r}")
+    if threshold is not None and task is not Task.GENERATE:
+        _refuse(f"{where}.prefillThresholdTokens", f"needs task 'generate', got '{task}'")
     model = RoutedModel(
         adapters=tuple(args.get("adapters", [])),
         canary=_canary(f"{where}.canary", args.get("canary")),
         engine=args.get("engine", "vllm"),
         further_models=tuple(args.get("further_models", [])),
         has_live_adapters=args.get("has_live_adapters", False),
-        is_picked=task == "generate",
+        is_picked=task is Task.GENERATE,
         model_name=args["model_name"],
         pool_name=args["pool_name"],
         priority=args.get("priority", 10),
@@ -126,7 +123,7 @@ def _model(where: str, args: Mapping[str, Any]) -> RoutedModel:
         timeout_seconds=args["timeout_seconds"],
     )
     if model.has_live_adapters and (model.canary is not None or task not in _ADAPTER_TASKS):
-        what = "a canary" if model.canary is not None else f"task {task!r}"
+        what = "a canary" if model.canary is not None else f"task '{task}'"
         _refuse(f"{where}.hasLiveAdapters", f"must be false with {what}")
     for name in model.served_names:
         if not _SERVED_NAME.fullmatch(name):
@@ -141,8 +138,6 @@ def _canary(where: str, args: Mapping[str, Any] | None) -> RoutedCanary | None:
     if args is None:
         return None
     _named(f"{where}.poolName", args["pool_name"])
-    if "engine" in args:
-        _one_of(f"{where}.engine", args["engine"], engine_names())
     if args["version"] == STABLE or not _SERVED_NAME.fullmatch(args["version"]):
         _refuse(
             f"{where}.version",
@@ -171,11 +166,6 @@ def _named(path: str, value: str) -> None:
             f"must be at most {_MAX_NAME} lowercase letters, digits and dashes"
             f" that start with a letter, got {value!r}",
         )
-
-
-def _one_of(path: str, value: str, allowed: Any) -> None:
-    if value not in allowed:
-        _refuse(path, f"must be one of {', '.join(sorted(allowed))}, got {value!r}")
 
 
 def _refuse(path: str, reason: str) -> None:

@@ -9,8 +9,10 @@ from pydantic import Field
 
 from gke_inference.base.checked import checked
 from gke_inference.base.manifests import Manifest, SeenObject, labels_for, manifest, register
+from gke_inference.catalogue.engines import EngineName
 from gke_inference.catalogue.load_balancing import CLIENT_OF_A_GATEWAY
 from gke_inference.catalogue.names import router_name
+from gke_inference.intent.words import Task
 from gke_inference.settings.fields import ForwardedHops, Port
 
 from .backends import Backends, role_of
@@ -47,7 +49,7 @@ class RoutedCanaryArgs(TypedDict):
     """Name of the version, not `stable`. It answers requests with the header `x-model-version:
     VERSION`, whatever its share. Requests with `x-model-version: stable` go to the other
     version."""
-    engine: NotRequired[str]
+    engine: NotRequired[EngineName]
     """Engine of its pods. Default: the model's engine."""
     percent: NotRequired[Annotated[int, Field(ge=0, le=100)]]
     """Percentage of the other requests. Raise it once a replica is ready: the share of a version
@@ -71,7 +73,7 @@ class RoutedModelArgs(TypedDict):
     """LoRA adapters that clients may request instead of the model."""
     canary: NotRequired[RoutedCanaryArgs]
     """A second version that receives a share of the requests for the model and its adapters."""
-    engine: NotRequired[str]
+    engine: NotRequired[EngineName]
     """Engine of its pods, which determines their metric names. Default: `vllm`."""
     further_models: NotRequired[list[str]]
     """Other models that its pods serve, such as further image models of a server."""
@@ -85,8 +87,8 @@ class RoutedModelArgs(TypedDict):
     prevents clients from choosing the address that the sidecar calls."""
     priority: NotRequired[Annotated[int, Field(ge=0, le=1_000_000)]]
     """Priority of the objective `POOL-interactive`. Default: 10; `POOL-batch` has -1."""
-    task: NotRequired[str]
-    """`generate` (default), `embed`, `image` or `video`. The picker can read only `generate`
+    task: NotRequired[Task]
+    """Kind of output. Default: `generate`. The picker can read only `generate`
     requests; the load balancer spreads others over the replicas."""
 
 

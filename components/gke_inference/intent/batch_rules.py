@@ -30,42 +30,44 @@ def batch_problems(intent: ServingIntent) -> Iterator[InputError]:
         return
     given = _tokens(intent)
     yield from _unchunked(intent, given)
-    threshold = intent.engine_args.get("long-prefill-token-threshold", "0")
-    if threshold.isdigit() and int(threshold) > intent.context_tokens:
-        rule = f"must be at most the context of {intent.context_tokens} tokens"
-        yield InputError("engine_args.long-prefill-token-threshold", rule, threshold)
-    most = intent.max_batch
+    threshold = intent.settings.flags.get("long-prefill-token-threshold", "0")
+    if threshold.isdigit() and int(threshold) > intent.context:
+        rule = f"must be at most the context of {intent.context} tokens"
+        yield InputError("settings.engine_args.long-prefill-token-threshold", rule, threshold)
+    most = intent.settings.max_batch
     if most is None:
         return
-    active = intent.engine_args.get("max-num-active-seqs", "0")
+    active = intent.settings.flags.get("max-num-active-seqs", "0")
     if active.isdigit() and int(active) > most:
-        yield InputError("engine_args.max-num-active-seqs", f"must be at most {most}", active)
+        yield InputError(
+            "settings.engine_args.max-num-active-seqs", f"must be at most {most}", active
+        )
     if given is not None:
         if given < most:
             rule = f"must be at least {most}, the largest batch"
-            yield InputError(f"engine_args.{TOKENS}", rule, given)
+            yield InputError(f"settings.engine_args.{TOKENS}", rule, given)
         return
     for rung in intent.rungs.values():
         tokens = _default_tokens(intent, rung)
         if tokens is not None and tokens < most:
             note = f"; more needs {TOKENS} in engine_args, at least as large"
             rule = f"must be at most {tokens}, the tokens of a step on {rung.accelerator}"
-            yield InputError("max_batch", rule, most, note)
+            yield InputError("settings.max_batch", rule, most, note)
             return
 
 
 def _tokens(intent: ServingIntent) -> int | None:
     """Return the given tokens of a step: `8k` are 8,000, and `8K` are 8,192."""
-    match = _SIZE.fullmatch(intent.engine_args.get(TOKENS, ""))
+    match = _SIZE.fullmatch(intent.settings.flags.get(TOKENS, ""))
     return None if match is None else int(float(match[1]) * _UNITS.get(match[2], 1))
 
 
 def _unchunked(intent: ServingIntent, given: int | None) -> Iterator[InputError]:
     """A prompt that is not divided must fit into a step."""
-    if given is not None and not _is_chunked(intent) and given < intent.context_tokens:
-        rule = f"must be at least the context of {intent.context_tokens} tokens"
+    if given is not None and not _is_chunked(intent) and given < intent.context:
+        rule = f"must be at least the context of {intent.context} tokens"
         yield InputError(
-            f"engine_args.{TOKENS}", rule, given, ": prompts are not divided into chunks"
+            f"settings.engine_args.{TOKENS}", rule, given, ": prompts are not divided into chunks"
         )
 
 
@@ -73,7 +75,7 @@ def _is_chunked(intent: ServingIntent) -> bool:
     known = find_model(intent.weights, intent.served_name)
     # an encoder reads a prompt in both directions, so vLLM does not divide it by default
     default = "false" if known is not None and known.kind == "embedding" else "true"
-    return intent.engine_args.get(_CHUNKED, default) == "true"
+    return intent.settings.flags.get(_CHUNKED, default) == "true"
 
 
 def _default_tokens(intent: ServingIntent, rung: Rung) -> int | None:
@@ -85,8 +87,8 @@ def _default_tokens(intent: ServingIntent, rung: Rung) -> int | None:
         tokens = _BATCHED_TOKENS
     else:
         tokens, _ = default_batch(rung.accelerator, device_gib(rung.accelerator))
-    tokens *= 2 if intent.engine_args.get("performance-mode") == "throughput" else 1
-    return tokens if _is_chunked(intent) else max(tokens, intent.context_tokens)
+    tokens *= 2 if intent.settings.flags.get("performance-mode") == "throughput" else 1
+    return tokens if _is_chunked(intent) else max(tokens, intent.context)
 
 
 def default_batch(name: str, gib: float) -> tuple[int, int]:

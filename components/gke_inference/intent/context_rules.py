@@ -31,12 +31,12 @@ _LONGER = {
 def context_problems(intent: ServingIntent) -> Iterator[InputError]:
     """Yield a context beyond that of a known model, unless settings extend its positions."""
     way, known = _LONGER.get(intent.engine), longest_context(intent.weights, intent.served_name)
-    if way is None or known is None or intent.context_tokens <= known[1]:
+    if way is None or known is None or intent.context <= known[1]:
         return
-    if way.variable in intent.engine_env or any(flag in intent.engine_args for flag in way.flags):
+    if way.variable in intent.settings.variables or any(
+        flag in intent.settings.flags for flag in way.flags
+    ):
         return
     name, most = known
     note = f"; longer needs {way.flags[0]} in engine_args, with the scaling of its positions"
-    yield InputError(
-        "context_tokens", f"must be at most {most} for {name}", intent.context_tokens, note
-    )
+    yield InputError("context", f"must be at most {most} for {name}", intent.context, note)

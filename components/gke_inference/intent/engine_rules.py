@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from gke_inference.catalogue.engine_flags import (
     flag_problem,
+    flags,
     is_secret,
     release_problem,
     variable_problem,
@@ -22,19 +23,25 @@ from gke_inference.sizing.shapes import sees
 _TOOLS, _TOOL_PARSER = "enable-auto-tool-choice", "tool-call-parser"
 _BALANCED, _EXPERTS = "enable-eplb", "enable-expert-parallel"
 _CHUNK = "chunked-prefill-size"
+_ARGS, _ENV, _SECRETS = (
+    "settings.engine_args",
+    "settings.engine_env",
+    "settings.engine_secrets",
+)
+_GUESS = "settings.speculative"
+_OF_TEXT = ("append", "flag-or-string", "list", "string")
+"""Types of flags whose values are text."""
+_QUOTES = " (put it in quotes)"
 _LISTS = ("block_size", "kv_cache_dtype", "quantization")
 
 
 def engine_problems(intent: ServingIntent) -> Iterator[InputError]:
     """Yield unsupported settings, on the first rung that does not support them."""
-    try:
-        facts = engine(intent.engine)
-    except ValueError as error:
-        yield InputError("engine", str(error))
-        return
-    for name, value in intent.engine_args.items():
+    facts = engine(intent.engine)
+    yield from _fractions(intent)
+    for name, value in intent.settings.flags.items():
         if (problem := flag_problem(facts.name, facts.title, name, value)) is not None:
-            yield problem.at(f"engine_args.{name}")
+            yield problem.at(f"{_ARGS}.{name}")
     yield from _together(intent)
     yield from _variables(intent)
     for rung in intent.rungs.values():
@@ -50,56 +57,68 @@ def engine_problems(intent: ServingIntent) -> Iterator[InputError]:
             return
 
 
+def _fractions(intent: ServingIntent) -> Iterator[InputError]:
+    """Yield numbers with a fraction where text belongs: YAML's 1.10 has become 1.1."""
+    known = flags(intent.engine)
+    for name, value in (intent.settings.engine_args or {}).items():
+        flag = known.get(name)
+        if isinstance(value, float) and flag is not None and flag.type in _OF_TEXT:
+            yield InputError(f"{_ARGS}.{name}", "must be text", value, _QUOTES)
+    for name, value in (intent.settings.engine_env or {}).items():
+        if isinstance(value, float):
+            yield InputError(f"{_ENV}.{name}", "must be text", value, _QUOTES)
+
+
 def _registered(intent: ServingIntent, facts: EngineFacts, rung: Rung) -> Iterator[InputError]:
     """Yield flags and values that the engine's release for a rung does not have."""
     release = engine_version(f"{facts.name}_{rung.kind}")
-    for name, value in intent.engine_args.items():
+    for name, value in intent.settings.flags.items():
         problem = release_problem(facts.name, facts.title, release, name, value)
         if problem is not None:
             rule = f"{problem.rule} on {rung.accelerator}"
-            yield InputError(f"engine_args.{name}", rule, problem.value, problem.note)
-    if PLUGINS in intent.engine_env:
+            yield InputError(f"{_ARGS}.{name}", rule, problem.value, problem.note)
+    if PLUGINS in intent.settings.variables:
         return
-    for problem in unregistered(facts.name, facts.title, release, intent.engine_args):
-        yield problem.at(f"engine_args.{problem.path}")
+    for problem in unregistered(facts.name, facts.title, release, intent.settings.flags):
+        yield problem.at(f"{_ARGS}.{problem.path}")
 
 
 def _variables(intent: ServingIntent) -> Iterator[InputError]:
     """Variables that users may not set, or not in plain text; no message has a secret's value."""
-    for name, value in intent.engine_env.items():
+    for name, value in intent.settings.variables.items():
         problem = variable_problem(name, value)
         if is_secret(name):
             rule = "must not be in plain text: name a secret of Secret Manager in engine_secrets"
-            yield InputError(f"engine_env.{name}", rule if problem is None else problem.rule)
+            yield InputError(f"{_ENV}.{name}", rule if problem is None else problem.rule)
         elif problem is not None:
-            yield problem.at(f"engine_env.{name}")
-    for name, secret in intent.engine_secrets.items():
-        where = f"engine_secrets.{name}"
+            yield problem.at(f"{_ENV}.{name}")
+    for name, secret in intent.settings.engine_secrets.items():
+        where = f"{_SECRETS}.{name}"
         if (problem := variable_problem(name, secret)) is not None:
             yield problem.at(where)
-        elif name in intent.engine_env:
+        elif name in intent.settings.variables:
             yield InputError(where, "must not also be in engine_env")
 
 
 def _together(intent: ServingIntent) -> Iterator[InputError]:
     """Yield flags that are ignored, or fail at startup, without or with another setting."""
-    given = intent.engine_args
-    chunk, block = given.get(_CHUNK, ""), intent.block_size
+    given = intent.settings.flags
+    chunk, block = given.get(_CHUNK, ""), intent.settings.block_size
     if intent.engine == "sglang" and block and chunk.isdigit() and int(chunk) % block:
         rule = f"must be a multiple of block_size, which is {block}"
-        yield InputError(f"engine_args.{_CHUNK}", rule, int(chunk))
+        yield InputError(f"{_ARGS}.{_CHUNK}", rule, int(chunk))
     if intent.engine != "vllm":
         return
     if given.get(_BALANCED) == "true" and intent.experts is None and given.get(_EXPERTS) != "true":
         rule = f"needs '{_EXPERTS}: true' beside it"
-        yield InputError(f"engine_args.{_BALANCED}", rule, True)
+        yield InputError(f"{_ARGS}.{_BALANCED}", rule, True)
     is_on = given.get(_TOOLS, "false") == "true"
     if _TOOL_PARSER in given and not is_on:
         rule = f"needs '{_TOOLS}: true' beside it: tool calls are off without"
-        yield InputError(f"engine_args.{_TOOL_PARSER}", rule, given[_TOOL_PARSER])
+        yield InputError(f"{_ARGS}.{_TOOL_PARSER}", rule, given[_TOOL_PARSER])
     if is_on and _TOOL_PARSER not in given:
         rule = f"needs '{_TOOL_PARSER}' beside it, the parser of the model's family"
-        yield InputError(f"engine_args.{_TOOLS}", rule, True)
+        yield InputError(f"{_ARGS}.{_TOOLS}", rule, True)
 
 
 def _problems(
@@ -110,33 +129,35 @@ def _problems(
         yield InputError("task", _words(able.tasks, where), intent.task)
         return
     yield from _features(intent, able, rung, where)
-    if not intent.prefix_caching and not able.prefix_caching:
-        yield InputError("prefix_caching", f"must be true: {where} cannot turn it off", False)
-    if intent.max_batch is not None and not able.max_batch:
+    if not intent.settings.prefix_caching and not able.prefix_caching:
+        yield InputError(
+            "settings.prefix_caching", f"must be true: {where} cannot turn it off", False
+        )
+    if intent.settings.max_batch is not None and not able.max_batch:
         rule = f"must not be set: {where} reads it from the configuration of the weights"
-        yield InputError("max_batch", rule, intent.max_batch)
+        yield InputError("settings.max_batch", rule, intent.settings.max_batch)
     for name in _LISTS:
-        value, known = getattr(intent, name), getattr(able, name)
+        value, known = getattr(intent.settings, name), getattr(able, name)
         if value is not None and value not in known:
-            yield InputError(name, _words(known, where), value)
+            yield InputError(f"settings.{name}", _words(known, where), value)
     yield from _guessing(intent, able, where)
     yield from prompt_problems(
-        intent.chat_template,
-        intent.multimodal,
+        intent.settings,
         able,
         where,
         engine=intent.engine,
         sees=sees(intent.weights, intent.served_name),
     )
     yield from _offload(intent, able, rung, where)
-    if intent.tensor_parallel is not None and intent.experts is None:
-        yield from _split(intent.tensor_parallel, able, rung, where)
+    if intent.settings.tensor_parallel is not None and intent.experts is None:
+        yield from _split(intent.settings.tensor_parallel, able, rung, where)
 
 
 def _offload(
     intent: ServingIntent, able: Abilities, rung: Rung, where: str
 ) -> Iterator[InputError]:
-    if intent.kv_offload is None:
+    offload = intent.settings.kv_offload
+    if offload is None:
         return
     if not able.kv_offload:
         yield InputError(FIELD, f"is not supported for {where}")
@@ -145,10 +166,10 @@ def _offload(
         rule = "must not be set with disaggregated prefill and decode: one connector moves blocks"
         yield InputError(FIELD, rule)
     yield from offload_problems(
-        intent.kv_offload,
+        offload,
         rung,
         has_experts=intent.experts is not None,
-        prefix_caching=intent.prefix_caching,
+        prefix_caching=intent.settings.prefix_caching,
         split=intent.split,
         task=intent.task,
     )
@@ -179,32 +200,32 @@ def _features(
 
 
 def _guessing(intent: ServingIntent, able: Abilities, where: str) -> Iterator[InputError]:
-    guess = intent.speculative
+    guess = intent.settings.speculative
     if guess is None:
         return
     if guess.method not in able.speculative:
-        yield InputError("speculative", _words(able.speculative, where), guess.method)
+        yield InputError(_GUESS, _words(able.speculative, where), guess.method)
         return
     if intent.task != "generate":
         rule = "must not be set: nothing is decoded"
-        yield InputError("speculative", rule, Bare(f"it with {intent.task!r}"))
+        yield InputError(_GUESS, rule, Bare(f"it with '{intent.task}'"))
     needs_weights = guess.method in ("draft", "eagle3")
     if needs_weights and guess.weights is None:
         what = "draft model" if guess.method == "draft" else "EAGLE-3 head"
         rule = f"must name the {what} with method {guess.method!r}"
-        yield InputError("speculative.weights", rule, None)
+        yield InputError(f"{_GUESS}.weights", rule, None)
     if not needs_weights and guess.weights is not None:
         rule = f"must not be set with method {guess.method!r}"
-        yield InputError("speculative.weights", rule, guess.weights)
+        yield InputError(f"{_GUESS}.weights", rule, guess.weights)
     known = find_model(intent.weights, intent.served_name)
     if guess.method == "mtp" and known is not None and not known.mtp_layers:
         rule = f"must not be mtp: {known.name} has no layers for further tokens"
-        yield InputError("speculative.method", rule)
+        yield InputError(f"{_GUESS}.method", rule)
 
 
 def _split(size: int, able: Abilities, rung: Rung, where: str) -> Iterator[InputError]:
     """A copy on some of the devices: the replica runs as many copies as fit, on one host."""
-    field = "tensor_parallel"
+    field = "settings.tensor_parallel"
     if rung.devices % size:
         yield InputError(field, f"must divide the {rung.devices} devices of {rung.label}", size)
     elif size != rung.devices and not able.data_parallel:

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.rungs import Rung
-from gke_inference.intent.intent import ExpertParallel, ServingIntent
+from gke_inference.intent.expert_settings import Experts
+from gke_inference.intent.intent import ServingIntent
 from gke_inference.sizing.architectures import find_model
 
 OWNED_FLAGS = ("all2all-backend", "enable-eplb", "enable-expert-parallel", "eplb-config")
@@ -58,23 +59,23 @@ def _unsupported(intent: ServingIntent) -> Iterator[InputError]:
         yield InputError("live_adapters", "must not be set with experts")
 
 
-def _settings(intent: ServingIntent, parallel: ExpertParallel) -> Iterator[InputError]:
+def _settings(intent: ServingIntent, parallel: Experts) -> Iterator[InputError]:
     roles = ("serve",) if intent.role is None else ("prefill", "decode")
-    for role in parallel.all2all:
-        if role not in roles:
+    for role, backend in parallel.all2all:
+        if backend is not None and role not in roles:
             rule = f"must be one of {', '.join(roles)} here"
             yield InputError("experts.all2all", rule, role)
     for flag in OWNED_FLAGS:
-        if flag in intent.engine_args:
+        if flag in intent.settings.flags:
             rule = "must not be set with experts, which sets it"
-            yield InputError(f"engine_args.{flag}", rule, intent.engine_args[flag])
+            yield InputError(f"settings.engine_args.{flag}", rule, intent.settings.flags[flag])
     if intent.role is not None and intent.groups and not parallel.hybrid_load_balancing:
         rule = "must be true where a role has several hosts: each reads KV cache for its own ranks"
         yield InputError("experts.hybrid_load_balancing", rule, False)
 
 
 def _on_rung(
-    intent: ServingIntent, parallel: ExpertParallel, experts: int, place: str, rung: Rung
+    intent: ServingIntent, parallel: Experts, experts: int, place: str, rung: Rung
 ) -> InputError | None:
     if rung.devices == 1:
         return InputError("experts", f"must not be set: {place} has one device")
@@ -84,7 +85,7 @@ def _on_rung(
     split, per_host = intent.split or 1, rung.devices // rung.hosts
     if per_host % split:
         rule = f"must divide the {per_host} devices of a host of {place}"
-        return InputError("tensor_parallel", rule, split)
+        return InputError("settings.tensor_parallel", rule, split)
     if (experts + parallel.redundant) % rung.devices:
         missing = -experts % rung.devices
         rule = (

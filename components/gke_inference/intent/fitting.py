@@ -4,14 +4,15 @@ from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import Rung
-from gke_inference.intent.intent import COPIED_TASKS, ServingIntent
+from gke_inference.intent.diffusion_settings import Videos
+from gke_inference.intent.intent import ServingIntent
 from gke_inference.sizing.image_memory import (
     adapters_gib,
     check_copies_fit,
     image_room_gib,
     video_room_gib,
 )
-from gke_inference.sizing.memory import Loaded, check_expert_fit, check_fit, loaded, weights_gib
+from gke_inference.sizing.memory import Loaded, check_expert_fit, check_fit, loaded
 
 
 def fit_problems(intent: ServingIntent) -> Iterator[InputError]:
@@ -28,10 +29,10 @@ def loaded_model(intent: ServingIntent) -> Loaded:
     return loaded(
         intent.weights,
         intent.served_name,
-        parameters_billion=intent.parameters_billion,
-        bits=intent.weight_bits,
-        context=intent.context_tokens,
-        kv_cache_dtype=intent.kv_cache_dtype,
+        parameters_billion=intent.size.parameters_billion,
+        bits=intent.size.bits,
+        context=intent.context,
+        kv_cache_dtype=intent.settings.kv_cache_dtype,
     )
 
 
@@ -39,28 +40,24 @@ def _image_adapters(intent: ServingIntent) -> float:
     """Return GiB of the adapters that each chip of an image model keeps at most."""
     live, given = intent.live_adapters, len(intent.adapters)
     if live is None:
-        return adapters_gib(given, rank=intent.adapter_rank)
-    return adapters_gib(
-        given, rank=intent.adapter_rank, live_slots=live.slots, live_rank=live.max_rank
-    )
+        return adapters_gib(given, rank=intent.rank)
+    return adapters_gib(given, rank=intent.rank, live_slots=live.slots, live_rank=live.max_rank)
 
 
 def _room_gib(intent: ServingIntent) -> float:
-    if intent.task == "video":
-        return video_room_gib(intent.image_sizes, intent.video_frames)
-    further = ((each.weights, name) for name, each in intent.image_models.items())
+    if isinstance(intent.generated, Videos):
+        return video_room_gib(intent.generated.sizes, intent.generated.frames)
+    further = ((each.weights, name) for name, each in intent.further_models.items())
     return image_room_gib([(intent.weights, intent.served_name), *further])
 
 
 def unfit(intent: ServingIntent, rung: Rung) -> str | None:
     """Return why a rung cannot hold a model, or None if it can."""
-    if intent.task in COPIED_TASKS:
-        weights = weights_gib(intent.parameters_billion, intent.weight_bits)
-        weights += sum(each.gib for each in intent.image_models.values())
+    if intent.task.is_diffusion:
         return check_copies_fit(
-            rung.accelerator, weights, _image_adapters(intent), _room_gib(intent)
+            rung.accelerator, intent.gib, _image_adapters(intent), _room_gib(intent)
         )
     model = loaded_model(intent)
     if intent.experts is not None:
         return check_expert_fit(rung, model, intent.split or 1, intent.experts.redundant)
-    return check_fit(rung, model, intent.tensor_parallel)
+    return check_fit(rung, model, intent.settings.tensor_parallel)

@@ -15,7 +15,6 @@ from gke_inference.catalogue.fuse import SIDECAR_GIB
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.intent.intent import ServingIntent
 from gke_inference.intent.kv_offload import ENGINE_GIB, MEMORY_SHARE, SHARED_MEMORY_GIB_PER_DEVICE
-from gke_inference.sizing.memory import weights_gib
 
 OTHER_CACHE_GIB = 2
 """File cache of adapters in another bucket."""
@@ -100,7 +99,8 @@ def memory_problems(intent: ServingIntent) -> Iterator[InputError]:
         host = machine(rung.accelerator, rung.machine_type)
         if host.ram_gib is None:
             continue
-        tier = 0 if intent.kv_offload is None else intent.kv_offload.cpu_gib
+        offload = intent.settings.kv_offload
+        tier = 0 if offload is None else offload.cpu_gib
         found = need(rung.chips_per_node, _cache_gib(intent, rung.kind), tier)
         room = room_gib(host.ram_gib)
         if found.gib > room:
@@ -117,5 +117,4 @@ def _cache_gib(intent: ServingIntent, kind: str) -> int:
         or intent.weights_bucket_claim is not None
     ):
         return 0
-    size = weights_gib(intent.parameters_billion, intent.weight_bits)
-    return weights_cache_gib(size + sum(each.gib for each in intent.image_models.values()))
+    return weights_cache_gib(intent.gib)

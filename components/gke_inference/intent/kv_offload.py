@@ -6,16 +6,15 @@ is a file in /dev/shm of the engine's pod, which is filled at the start. The low
 without a size limit, so the launcher deletes their oldest files.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, NotRequired, TypedDict
+from collections.abc import Iterator
 
 from gke_inference.catalogue.accelerators import Machine, machine
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import Rung
-from gke_inference.intent.readers import optional, whole
+from gke_inference.intent.settings import KvOffload
+from gke_inference.intent.words import Task
 
-FIELD = "kv_offload"
+FIELD = "settings.kv_offload"
 ENGINE_GIB = 8
 """Main memory of an engine beside the tier: processes, and buffers while it loads. Assumed."""
 SHARED_MEMORY_GIB_PER_DEVICE = 2
@@ -30,53 +29,6 @@ after a tier is full. Assumed."""
 _DISK_SHARE = 0.75
 """Share of a node's local SSDs that a tier may have. GKE evicts pods when 10 % are left, images
 are on the same disks, and files are deleted only some seconds after the tier is full. Assumed."""
-_MOST_GIB = 102_400
-
-
-class KvOffloadArgs(TypedDict):
-    """Tiers below the accelerator's memory, from the fastest."""
-
-    cpu_gib: int
-    """Main memory of each replica for blocks. All blocks of lower tiers pass through it."""
-    disk_gib: NotRequired[int]
-    """Local SSD of each replica for blocks, deleted with the pod. Default: none."""
-    shared_claim: NotRequired[str]
-    """Volume claim that all replicas can write to, such as that of a `SharedFolder` or a
-    `LustreFolder`. Required with `shared_gib`."""
-    shared_gib: NotRequired[int]
-    """Room in that volume for the model's blocks, which all replicas share. Default: none."""
-
-
-@dataclass(frozen=True)
-class KvOffload:
-    """Tiers below the accelerator's memory; the fields of `KvOffloadArgs`."""
-
-    cpu_gib: int
-    disk_gib: int | None = None
-    shared_claim: str | None = None
-    shared_gib: int | None = None
-
-
-def kv_offload_of(args: Mapping[str, Any] | None) -> KvOffload | None:
-    """Return the tiers in arguments, or None if there are none.
-
-    Raises:
-        InputError: A size is out of its range, or a share has no size or no claim.
-    """
-    if args is None:
-        return None
-    where = f"{FIELD}."
-    try:
-        sizes = {name: optional(args, name, 1, _MOST_GIB) for name in ("disk_gib", "shared_gib")}
-    except InputError as error:
-        raise error.at(f"{where}{error.path}") from None
-    claim = args.get("shared_claim")
-    if (claim is None) != (sizes["shared_gib"] is None):
-        given = "shared_gib" if claim is None else "shared_claim"
-        missing = "shared_claim" if claim is None else "shared_gib"
-        raise InputError(f"{where}{missing}", f"must be set with {given}", None)
-    cpu_gib = whole(args, "cpu_gib", 1, _MOST_GIB, where=where)
-    return KvOffload(cpu_gib, sizes["disk_gib"], claim, sizes["shared_gib"])
 
 
 def offload_problems(
@@ -86,10 +38,10 @@ def offload_problems(
     has_experts: bool,
     prefix_caching: bool,
     split: int | None,
-    task: str,
+    task: Task,
 ) -> Iterator[InputError]:
     """Yield why a rung cannot have the tiers, of a model that vLLM serves on it."""
-    if task != "generate":
+    if task is not Task.GENERATE:
         yield InputError(FIELD, f"must not be set when task is {task}: no prefix is cached")
     if not prefix_caching:
         yield InputError(FIELD, "must not be set without prefix_caching: blocks are found by it")

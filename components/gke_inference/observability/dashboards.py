@@ -9,8 +9,8 @@ from pulumi_gcp import monitoring
 from pydantic import Field
 
 from gke_inference.base.checked import checked
-from gke_inference.base.inputs import one_of, under
-from gke_inference.catalogue.engines import engine_names
+from gke_inference.base.inputs import under
+from gke_inference.catalogue.engines import VLLM, EngineName
 from gke_inference.catalogue.labels import MANAGED_BY
 from gke_inference.personal.settings import TRAIN_SECONDS
 
@@ -27,8 +27,8 @@ class ObservedModelArgs(TypedDict):
     """Names of its accelerator Deployments, which are those of its autoscalers."""
     job: str
     """Name of its PodMonitoring, the label `job` of its series."""
-    engine: NotRequired[str]
-    """Engine: `vllm` (default), `sglang`, `triton`, `tgi` or `diffusion`."""
+    engine: NotRequired[EngineName]
+    """Engine of its replicas. Default: `vllm`."""
     clusters: NotRequired[list[str]]
     """Clusters it runs in, which alerts distinguish. Default: all clusters as one."""
     has_kv_tiers: NotRequired[bool]
@@ -115,17 +115,13 @@ class Dashboards(pulumi.ComponentResource):
 
 
 def scope_of(models: list[ObservedModelArgs], namespace: str, settings: object) -> Scope:
-    """Return the scope of dashboards and alerts, whose inputs are checked.
-
-    Raises:
-        pulumi.InputPropertyError: The engine of a model is not known.
-    """
+    """Return the scope of dashboards and alerts, whose inputs are checked."""
     given = cast("Mapping[str, Any]", settings)
     return Scope(
         cost_limit_usd_per_hour=given.get("cost_limit_usd_per_hour"),
         body_router=given.get("body_router"),
         exposure=given["exposure"],
-        models=tuple(_facts(model, f"models[{at}]") for at, model in enumerate(models)),
+        models=tuple(map(_facts, models)),
         has_batches=bool(given.get("batches", False)),
         has_backends=bool(given.get("backends", False)),
         has_clients=bool(given.get("clients", False)),
@@ -143,11 +139,11 @@ def scope_of(models: list[ObservedModelArgs], namespace: str, settings: object) 
     )
 
 
-def _facts(model: ObservedModelArgs, where: str) -> ModelFacts:
+def _facts(model: ObservedModelArgs) -> ModelFacts:
     return ModelFacts(
         clusters=tuple(model.get("clusters", [])),
         deployments=tuple(model["deployments"]),
-        engine=one_of(model, "engine", engine_names(), "vllm", where=where),
+        engine=model.get("engine", VLLM),
         has_kv_tiers=bool(model.get("has_kv_tiers", False)),
         is_picked=bool(model.get("has_picker", True)),
         job=model["job"],

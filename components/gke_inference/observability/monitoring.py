@@ -5,11 +5,10 @@ from typing import Annotated, NotRequired, TypedDict
 import pulumi
 from pydantic import Field
 
-from gke_inference.base.checked import checked, keep
+from gke_inference.base.checked import checked
 from gke_inference.base.inputs import under
 from gke_inference.base.manifests import Manifest, labels_for, manifest, register
-from gke_inference.catalogue.engines import engine, engine_names
-from gke_inference.catalogue.problems import one_of
+from gke_inference.catalogue.engines import EngineName, engine
 from gke_inference.settings.fields import Port
 
 from .monitoring_rules import recording_rules
@@ -28,7 +27,7 @@ class MonitoringArgs(TypedDict):
     """Namespace of the model's pods. Rules read only series of their own namespace."""
     selector: Annotated[dict[str, str], Field(min_length=1)]
     """Labels of the pods to scrape."""
-    engine: NotRequired[str]
+    engine: NotRequired[EngineName]
     """Engine of the pods, which determines the metrics to store. Default: `vllm`."""
     filled_deployment: NotRequired[str]
     """Deployment for whose unschedulable pods another one substitutes: the TPU Deployment of a
@@ -132,9 +131,6 @@ def rules(args: MonitoringArgs) -> Manifest:
 
 
 def _check(args: MonitoringArgs) -> None:
-    name = args.get("engine", "vllm")
-    if name not in engine_names():
-        keep([one_of("engine", name, engine_names())])
     filled = args.get("filled_deployment")
     if filled is not None and filled not in args["deployments"]:
         known = ", ".join(args["deployments"])

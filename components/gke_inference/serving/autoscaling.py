@@ -1,16 +1,29 @@
 """Autoscaling by queue length, KV cache utilization and another Deployment's unscheduled pods."""
 
-from typing import NotRequired, TypedDict
+from typing import Annotated, Literal, NotRequired, TypedDict
 
 import pulumi
+from pydantic import Field
 
-from gke_inference.base.inputs import camel, one_of, under, whole
+from gke_inference.base.checked import checked
+from gke_inference.base.inputs import camel, under
 from gke_inference.base.manifests import Manifest, fixed_size, labels_for, manifest, register
 from gke_inference.catalogue.engine_metrics import UNPLACED_REPLICAS, cloud_monitoring_name
-from gke_inference.catalogue.engines import engine, engine_names, series
+from gke_inference.catalogue.engines import VLLM, EngineName, engine, series
 from gke_inference.catalogue.versions import api
+from gke_inference.intent.settings import ReplicaCount
+
+from .settings import (
+    SCALE_IN_DELAY_SECONDS,
+    SCALE_IN_EVERY_SECONDS,
+    ScaleInDelay,
+    ScaleInInterval,
+    ScalingTargets,
+)
 
 _SIGNALS = ("queue", "kv-cache")
+Signal = Literal["queue", "kv-cache"]
+TargetKind = Literal["Deployment", "LeaderWorkerSet", "RayClusterSet"]
 _TARGETS = {
     "Deployment": "deployment",
     "LeaderWorkerSet": "leader_worker_set",
@@ -21,9 +34,9 @@ _TARGETS = {
 class AutoscalingArgs(TypedDict):
     """Inputs of `Autoscaling`."""
 
-    max_replicas: int
-    """Maximum replicas, at least 1 and at least `min_replicas`."""
-    min_replicas: int
+    max_replicas: Annotated[int, Field(ge=1, le=1000)]
+    """Maximum replicas, at least `min_replicas`."""
+    min_replicas: ReplicaCount
     """Minimum replicas. 0 only with `fills_unplaced`, and only if the cluster supports scaling to
     zero (`gke_minimum("hpa-scale-to-zero")`)."""
     model: str
@@ -37,27 +50,23 @@ class AutoscalingArgs(TypedDict):
     cluster_name: NotRequired[str]
     """Cluster of the target. Required with `fills_unplaced`, since Cloud Monitoring has the series
     of every cluster in the project, and another region's stock-out must not count."""
-    engine: NotRequired[str]
+    engine: NotRequired[EngineName]
     """Engine of the target, which determines its metric names. Default: `vllm`."""
     fills_unplaced: NotRequired[bool]
     """Whether the target gets one additional replica for each replica of the pair's other
     Deployment that has no node. Default: false."""
-    kv_cache_percent: NotRequired[int]
-    """Target for average KV cache utilization, 10 to 95 percent. Default: 80."""
-    queue_depth: NotRequired[int]
-    """Target number of waiting requests per replica. Default: 5."""
-    running_requests: NotRequired[int]
-    """Target number of running requests per replica. Default: not used for scaling."""
-    scale_in_delay_seconds: NotRequired[int]
-    """Scale-in stabilization window in seconds, 0 to 3600. Default: 300, since a replica takes
-    minutes to start."""
-    scale_in_every_seconds: NotRequired[int]
-    """Minimum seconds between the removal of two replicas, 1 to 1800. Default: 120."""
-    signals: NotRequired[list[str]]
-    """Scaling signals, from `queue` and `kv-cache`. In disaggregated serving, prefill follows its
+    scale_in_delay_seconds: NotRequired[ScaleInDelay]
+    """Scale-in stabilization window in seconds. Default: 300, since a replica takes minutes to
+    start."""
+    scale_in_every_seconds: NotRequired[ScaleInInterval]
+    """Minimum seconds between the removal of two replicas. Default: 120."""
+    signals: NotRequired[Annotated[list[Signal], Field(min_length=1)]]
+    """Scaling signals. In disaggregated serving, prefill follows its
     queue and decode its KV cache. Default: both, or only the queue if the engine does not report KV
     cache utilization."""
-    target_kind: NotRequired[str]
+    targets: NotRequired[ScalingTargets]
+    """Target load of each replica. Default: 5 waiting requests, and 80 percent of the KV cache."""
+    target_kind: NotRequired[TargetKind]
     """`Deployment` (default); `LeaderWorkerSet`, of which only the leaders' metrics count; or
     `RayClusterSet`, of which only the heads' metrics count."""
 
@@ -77,6 +86,7 @@ class Autoscaling(pulumi.ComponentResource):
         self, name: str, args: AutoscalingArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:Autoscaling", name, {}, opts)
+        args = checked(AutoscalingArgs, args)
         _check(args)
         register(name, autoscaler(args), under(self))
         self.hpa_name = pulumi.Output.from_input(args["target_name"])
@@ -86,16 +96,15 @@ class Autoscaling(pulumi.ComponentResource):
 def autoscaler(args: AutoscalingArgs) -> Manifest:
     """Return the HorizontalPodAutoscaler."""
     kind = api(_TARGETS[args.get("target_kind", "Deployment")])
-    kv_cache_thousandths = int(args.get("kv_cache_percent", 80)) * 10
-    names = engine(args.get("engine", "vllm")).metrics
-    signals = {"queue": _per_pod(names.queue, str(int(args.get("queue_depth", 5))))}
+    targets = args.get("targets", ScalingTargets())
+    names = engine(args.get("engine", VLLM)).metrics
+    signals = {"queue": _per_pod(names.queue, str(targets.queue_depth))}
     if names.kv_cache is not None:
-        signals["kv-cache"] = _per_pod(names.kv_cache, f"{kv_cache_thousandths}m")
+        signals["kv-cache"] = _per_pod(names.kv_cache, f"{targets.kv_cache_percent * 10}m")
     followed = args.get("signals", _SIGNALS)
     metrics = [metric for signal, metric in signals.items() if signal in followed]
-    running = args.get("running_requests")
-    if running is not None:
-        metrics.append(_per_pod(names.running, str(int(running))))
+    if targets.running_requests is not None:
+        metrics.append(_per_pod(names.running, str(targets.running_requests)))
     if args.get("fills_unplaced", False):
         metrics.insert(0, _unplaced(args))
     return manifest(
@@ -103,15 +112,15 @@ def autoscaler(args: AutoscalingArgs) -> Manifest:
         args["target_name"],
         args["namespace"],
         labels=labels_for(args["target_name"], "autoscaling"),
-        annotations=fixed_size(int(args["min_replicas"]), int(args["max_replicas"])),
+        annotations=fixed_size(args["min_replicas"], args["max_replicas"]),
         spec={
             "behavior": _behavior(
-                int(args.get("scale_in_delay_seconds", 300)),
-                int(args.get("scale_in_every_seconds", 120)),
+                args.get("scale_in_delay_seconds", SCALE_IN_DELAY_SECONDS),
+                args.get("scale_in_every_seconds", SCALE_IN_EVERY_SECONDS),
             ),
-            "maxReplicas": int(args["max_replicas"]),
+            "maxReplicas": args["max_replicas"],
             "metrics": metrics,
-            "minReplicas": int(args["min_replicas"]),
+            "minReplicas": args["min_replicas"],
             "scaleTargetRef": {
                 "apiVersion": kind.api_version,
                 "kind": kind.kind,
@@ -175,37 +184,21 @@ def _unplaced(args: AutoscalingArgs) -> Manifest:
 
 
 def _check(args: AutoscalingArgs) -> None:
-    lowest, highest = int(args["min_replicas"]), int(args["max_replicas"])
+    lowest, highest = args["min_replicas"], args["max_replicas"]
     fills = args.get("fills_unplaced", False)
-    if lowest < 0 or (lowest == 0 and not fills):
+    if lowest == 0 and not fills:
         raise pulumi.InputPropertyError(
             "minReplicas", f"must be 1 or more unless fillsUnplaced is set, got {lowest}"
         )
-    if highest < max(lowest, 1):
-        raise pulumi.InputPropertyError(
-            "maxReplicas", f"must be at least {max(lowest, 1)}, got {highest}"
-        )
+    if highest < lowest:
+        raise pulumi.InputPropertyError("maxReplicas", f"must be at least {lowest}, got {highest}")
     for field in ("cluster_location", "cluster_name"):
         if fills and not args.get(field):
             raise pulumi.InputPropertyError(
                 camel(field), "must be set with fillsUnplaced, got none"
             )
-    signals = list(args.get("signals", _SIGNALS))
-    if not signals or not set(signals) <= set(_SIGNALS):
+    word = args.get("engine", VLLM)
+    if "kv-cache" in args.get("signals", ()) and engine(word).metrics.kv_cache is None:
         raise pulumi.InputPropertyError(
-            "signals", f"must have one or both of {', '.join(_SIGNALS)}, got {signals}"
+            "signals", f"must be queue with engine {word!r}, which has no KV cache metric"
         )
-    one_of(args, "engine", engine_names(), "vllm")
-    if "kv-cache" in args.get("signals", ()):
-        metrics = engine(args.get("engine", "vllm")).metrics
-        if metrics.kv_cache is None:
-            word = args.get("engine", "vllm")
-            raise pulumi.InputPropertyError(
-                "signals", f"must be queue with engine {word!r}, which has no KV cache metric"
-            )
-    one_of(args, "target_kind", tuple(_TARGETS), "Deployment")
-    whole(args, "kv_cache_percent", 80, least=10, most=95)
-    whole(args, "queue_depth", 5, least=1, most=10_000)
-    whole(args, "running_requests", 1, least=1, most=10_000)
-    whole(args, "scale_in_delay_seconds", 300, least=0, most=3600)
-    whole(args, "scale_in_every_seconds", 120, least=1, most=1800)

@@ -169,9 +169,10 @@ def _refuse(what: str, problems: list[str]) -> None:
 def needs(plan: ModelPlan, kinds: Iterable[str]) -> list[str]:
     """Return the weights that servers on some hardware read, in the format of the weights gate."""
     intent, found = plan.pod.intent, [plan.pod.intent.weights]
-    if intent.speculative is not None and intent.speculative.weights is not None:
-        found.append(intent.speculative.weights)
-    found += [model.weights for _, model in sorted(intent.image_models.items())]
+    guess = intent.settings.speculative
+    if guess is not None and guess.weights is not None:
+        found.append(guess.weights)
+    found += [model.weights for _, model in sorted(intent.further_models.items())]
     adapters = {name for kind in kinds for name in plan.files[kind].adapters}
     return found + [f"{ADAPTER_NEED}{intent.adapters[name]}" for name in sorted(adapters)]
 

@@ -10,8 +10,8 @@ from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.names import ONE_POD_FORMS, deployment_names
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.intent.intent import ServingIntent, intent_of
-from gke_inference.intent.readers import whole
 from gke_inference.intent.rules import problems
+from gke_inference.intent.words import Form, Spanning
 from gke_inference.serving.hardware import Hardware, hardware
 from gke_inference.serving.kv.offload import tier_volumes
 from gke_inference.serving.launch import files_of, spec_of
@@ -22,7 +22,6 @@ from gke_inference.serving.pod_spec import Pod
 from gke_inference.serving.serving import draft_of, further_of, serving_of
 from gke_inference.serving.startup import start_minutes
 from gke_inference.serving.weights import ClaimPath, Storage, bucket_path, storage
-from gke_inference.sizing.memory import weights_gib
 
 CLUSTER_SET: Final = "RayClusterSet"
 """Target kind of a model whose replicas are Ray clusters."""
@@ -36,7 +35,7 @@ class ModelPlan:
 
     model: str
     namespace: str
-    form: str
+    form: Form
     served_names: tuple[str, ...]
     pod: Pod
     nodes: dict[str, Hardware]
@@ -73,7 +72,7 @@ class ModelPlan:
     @property
     def launcher(self) -> dict[str, str]:
         """Files that the launchers and engines read, by name."""
-        return files_of(self.spec, self.pod.intent.chat_template)
+        return files_of(self.spec, self.pod.intent.settings.chat_template)
 
     @property
     def config(self) -> str:
@@ -115,22 +114,20 @@ def model_plan(args: Mapping[str, Any], rungs: list[Rung]) -> ModelPlan:
     """Return the checked plan of a model.
 
     Args:
-        args: Arguments of a `ModelServer`.
+        args: Inputs of a `ModelServer` with their types.
         rungs: Checked rungs of the model.
 
     Raises:
-        InputError: An argument is out of range or contradicts another or the hardware.
+        InputError: An argument contradicts another or the hardware.
     """
     intent = intent_of(args, {f"rungs[{at}]": rung for at, rung in enumerate(rungs)})
     for problem in problems(intent):
         raise problem
     nodes = _nodes(args["compute_classes"], intent)
     live = _live(intent)
-    size_gib = weights_gib(intent.parameters_billion, intent.weight_bits)
-    size_gib += sum(each.gib for each in intent.image_models.values())
     pod = Pod(intent=intent, live=live, service_account=args["service_account"])
     spanning = _spanning(intent)
-    files = _files(args, intent, size_gib, live)
+    files = _files(args, intent, live)
     replicas = _replicas(args, intent)
     return ModelPlan(
         files=files,
@@ -152,7 +149,7 @@ def model_plan(args: Mapping[str, Any], rungs: list[Rung]) -> ModelPlan:
 
 
 def _files(
-    args: Mapping[str, Any], intent: ServingIntent, size_gib: float, live: LiveAdapters | None
+    args: Mapping[str, Any], intent: ServingIntent, live: LiveAdapters | None
 ) -> dict[str, Storage]:
     """Return the storage of a model's files, by kind of hardware."""
     weights = bucket_path(intent.weights, "weights")
@@ -173,13 +170,13 @@ def _files(
             further=further_of(intent),
             is_autopilot=bool(args.get("autopilot", False)),
             is_streamed=engine(intent.engine).hardware[kind].streamed,
-            weights_gib=size_gib,
+            weights_gib=intent.gib,
         )
         for kind in intent.kinds
     }
     if live is not None:
         files = {kind: with_live(at, live, intent.task) for kind, at in files.items()}
-    for volume, mount in tier_volumes(intent.kv_offload):
+    for volume, mount in tier_volumes(intent.settings.kv_offload, intent.kv_claim):
         files = {kind: at.extended(volume, mount, {}) for kind, at in files.items()}
     return files
 
@@ -215,7 +212,8 @@ def _spanning(intent: ServingIntent) -> dict[str, str]:
     span hosts without Ray (docs.vllm.ai deployment/frameworks/lws).
     """
     return {
-        kind: intent.spanning or ("ray" if kind == "tpu" else "engine") for kind in intent.groups
+        kind: (intent.spanning or (Spanning.RAY if kind == "tpu" else Spanning.ENGINE)).value
+        for kind in intent.groups
     }
 
 
@@ -227,22 +225,23 @@ def _executor(spanning: Mapping[str, str], kind: str) -> str | None:
 
 def _most(args: Mapping[str, Any], intent: ServingIntent, least: int) -> int:
     """Return the number of Ray clusters, by default that of the initial replicas."""
-    if args.get("max_replicas") is None:
+    most: int | None = args.get("max_replicas")
+    if most is None:
         return least
-    if intent.spanning != "kuberay":
-        raise InputError(
-            "max_replicas", "must not be set unless spanning is kuberay", args["max_replicas"]
-        )
-    return whole(args, "max_replicas", max(1, least), 1000)
+    if intent.spanning is not Spanning.KUBERAY:
+        raise InputError("max_replicas", "must not be set unless spanning is kuberay", most)
+    if most < max(1, least):
+        raise InputError("max_replicas", f"must be at least {max(1, least)}", most)
+    return most
 
 
 def _replicas(args: Mapping[str, Any], intent: ServingIntent) -> dict[str, int]:
-    count = whole(args, "replicas", 0, 1000)
+    count: int = args["replicas"]
     if intent.form in ONE_POD_FORMS:
         return {"any": count}
     if len(intent.kinds) == 1:
         return {intent.kinds[0]: count}
-    standby = whole(args, "standby_replicas", 0, 1000, default=1)
+    standby: int = args.get("standby_replicas", 1)
     # The autoscaler scales up from zero only if it scaled down to zero itself (condition
     # ScaledToZero). A Deployment that starts at zero would stay there.
     return {"tpu": count, "gpu": max(1, standby)}

@@ -1,10 +1,11 @@
 """Model servers: the TPU and GPU servers of one model, for one InferencePool."""
 
-from typing import Any, cast, get_origin, get_type_hints
+from typing import Any
 
 import pulumi
 
-from gke_inference.base.inputs import camel, rung_of
+from gke_inference.base.checked import camel_path, checked
+from gke_inference.base.inputs import rung_of
 from gke_inference.base.manifests import register
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.intent.intent import ModelServerArgs
@@ -19,7 +20,7 @@ from gke_inference.serving.model_objects import (
 )
 from gke_inference.serving.model_plan import CLUSTER_SET, ModelPlan, model_plan
 
-_MAPS = {name for name, of in get_type_hints(ModelServerArgs).items() if get_origin(of) is dict}
+MAPS = ("adapters", "compute_classes", "engine_args", "engine_env", "engine_secrets", "models")
 """Inputs whose keys are chosen by the user."""
 
 
@@ -60,7 +61,7 @@ class ModelServer(pulumi.ComponentResource):
         self, name: str, args: ModelServerArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:ModelServer", name, {}, opts)
-        plan = _checked(args)
+        plan = _planned(checked(ModelServerArgs, args))
         # The autoscaler owns the number of replicas once the Deployment exists.
         scaled = pulumi.ResourceOptions(parent=self, ignore_changes=["spec.replicas"])
         clusters = self._replaced() if CLUSTER_SET in plan.target_kinds.values() else scaled
@@ -110,12 +111,10 @@ class ModelServer(pulumi.ComponentResource):
         )
 
 
-def _checked(args: ModelServerArgs) -> ModelPlan:
+def _planned(args: ModelServerArgs) -> ModelPlan:
     rungs = [rung_of(rung, f"rungs[{at}]") for at, rung in enumerate(args["rungs"])]
-    if not rungs:
-        raise pulumi.InputPropertyError("rungs", "must have at least one rung, got none")
     try:
-        return model_plan(cast("dict[str, Any]", args), rungs)
+        return model_plan(args, rungs)
     except InputError as error:
         raise _in_camel_case(error) from error
 
@@ -129,6 +128,4 @@ def _built(plan: ModelPlan) -> dict[str, Any]:
 
 def _in_camel_case(error: InputError) -> pulumi.InputPropertyError:
     """Return the error with its fields in camelCase, as callers in other languages use them."""
-    head, dot, rest = error.path.partition(".")
-    path = camel(head) + dot + (rest if head in _MAPS else camel(rest))
-    return pulumi.InputPropertyError(path, error.message)
+    return pulumi.InputPropertyError(camel_path(error.path, MAPS), error.message)

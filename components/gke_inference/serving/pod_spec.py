@@ -61,7 +61,7 @@ class Pod:
     @property
     def role(self) -> str | None:
         """`prefill` or `decode`, where the two are disaggregated."""
-        return self.intent.role
+        return None if self.intent.role is None else self.intent.role.value
 
     @property
     def longest_request_seconds(self) -> int:
@@ -72,7 +72,7 @@ class Pod:
     def names(self) -> tuple[str, ...]:
         """Names served from the start, which no live adapter may use."""
         intent = self.intent
-        return (intent.served_name, *sorted(intent.adapters), *sorted(intent.image_models))
+        return (intent.served_name, *sorted(intent.adapters), *sorted(intent.further_models))
 
     @property
     def environment(self) -> dict[str, str]:
@@ -110,7 +110,7 @@ def engine_pod(pod: Pod, node: Hardware, files: Storage, serving: Serving) -> Ma
     # only vLLM's metrics name adapters, and only vLLM's adapters are loaded from outside
     is_alone = node.is_group or serving.engine != "vllm"
     amount = str(node.chips)
-    offload = pod.intent.kv_offload
+    offload = pod.intent.settings.kv_offload
     scratch = with_room(scratch_volumes(node.kind, node.devices_per_node), offload)
     container["resources"] = {
         "limits": {node.resource: amount},
@@ -177,7 +177,7 @@ def engine_container(
         **probes(start_minutes(pod.intent, [serving])),
     }
     started(container, serving, options)
-    for name, value in sorted(pod.intent.engine_env.items()):
+    for name, value in sorted(pod.intent.settings.variables.items()):
         container["env"].append({"name": name, "value": literal(value)})
     return container
 

@@ -3,7 +3,9 @@
 from gke_inference.catalogue.engine_flags import flags
 from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.tracing import COLLECTOR
+from gke_inference.intent.diffusion_settings import ImageGeneration, Videos
 from gke_inference.intent.intent import ServingIntent
+from gke_inference.intent.words import Task
 from gke_inference.serving.disaggregation import port as engine_port
 from gke_inference.serving.disaggregation import transfer_flag
 from gke_inference.serving.hardware import Hardware
@@ -27,8 +29,10 @@ def serving_of(
     live: LiveAdapters | None,
 ) -> Serving:
     """Return the served configuration of the engine on one kind of hardware."""
-    room = slots(live, len(files.adapters), intent.adapter_rank)
-    parallel, offload = intent.experts, intent.kv_offload
+    room = slots(live, len(files.adapters), intent.rank)
+    parallel, settings, made = intent.experts, intent.settings, intent.generated
+    images = made if isinstance(made, ImageGeneration) else None
+    offload, media = settings.kv_offload, settings.multimodal
     split = intent.split or node.tensor_parallel
     stages = 1 if parallel is not None else node.pipeline_parallel
     return Serving(
@@ -36,14 +40,14 @@ def serving_of(
         adapter_slots=room.in_batch,
         adapters=files.adapters,
         adapters_cached=room.cached,
-        block_size=intent.block_size,
+        block_size=settings.block_size,
         # workers of a group also compile, and their caches are not collected
         cache_archive=files.cache_archive if node.hosts == 1 else None,
         cache_folder=files.cache_folder if node.hosts == 1 or node.kind == "tpu" else None,
-        chat_template=None if intent.chat_template is None else f"{FOLDER}/{CHAT_TEMPLATE}",
+        chat_template=None if settings.chat_template is None else f"{FOLDER}/{CHAT_TEMPLATE}",
         collector=None if intent.trace_percent is None else COLLECTOR,
-        context_tokens=intent.context_tokens,
-        all2all=None if parallel is None else parallel.backend(intent.role),
+        context_tokens=intent.context,
+        all2all=None if parallel is None else parallel.backend(intent.role).value,
         data_parallel=node.tensor_parallel * node.pipeline_parallel // (split * stages),
         engine=intent.engine,
         extra_arguments=_extra_arguments(intent),
@@ -51,37 +55,37 @@ def serving_of(
         hosts=node.hosts,
         hybrid_load_balancing=parallel is not None and parallel.hybrid_load_balancing,
         image_models=_image_models(intent, files),
-        image_queue=intent.image_queue,
-        image_sigmas=intent.image_sigmas,
-        image_sizes=intent.image_sizes,
-        image_step_cache=intent.image_step_cache,
-        image_steps=intent.image_steps,
+        image_queue=None if made is None else made.queue,
+        image_sigmas=(images.sigmas or ()) if images is not None else (),
+        image_sizes=() if made is None else made.sizes,
+        image_step_cache=None if images is None else images.step_cache,
+        image_steps=None if made is None else made.steps,
         kind=node.kind,
-        kv_cache_dtype=intent.kv_cache_dtype,
+        kv_cache_dtype=settings.kv_cache_dtype,
         kv_current=() if offload is None else tuple(folders(offload, own_folder(intent))),
         kv_folders={} if offload is None else limits(offload, own_folder(intent)),
         kv_transfer=_kv_transfer(intent, node),
-        live_adapters=live.folder if live is not None and intent.task == "image" else None,
+        live_adapters=live.folder if live is not None and intent.task is Task.IMAGE else None,
         longest_request_seconds=intent.longest_request_seconds,
-        max_batch=1 if intent.task == "video" else intent.max_batch,
+        max_batch=1 if intent.task is Task.VIDEO else settings.max_batch,
         media_domains=_media_domains(intent, node.kind),
-        media_limits={} if intent.multimodal is None else dict(intent.multimodal.limits),
+        media_limits={} if media is None else media.limits,
         memory_share=UTILISATION,
         pipeline_parallel=stages,
         port=engine_port(intent.role),
-        prefix_caching=intent.prefix_caching,
-        quantization=intent.quantization,
+        prefix_caching=settings.prefix_caching,
+        quantization=settings.quantization,
         read_ahead=files.is_cached,
         redundant_experts=0 if parallel is None else parallel.redundant,
-        secrets=dict(intent.engine_secrets),
+        secrets=dict(settings.engine_secrets),
         served_name=intent.served_name,
         source=files.source,
         spanning=spanning,
         speculation=_speculation(intent, files),
-        task=intent.task,
+        task=intent.task.value,
         tensor_parallel=split,
         version=files.version,
-        video_frames=intent.video_frames,
+        video_frames=made.frames if isinstance(made, Videos) else (),
     )
 
 
@@ -95,26 +99,25 @@ def _media_domains(intent: ServingIntent, kind: str) -> tuple[str, ...]:
         return ()
     if sees(intent.weights, intent.served_name) is False:
         return ()
-    limits = intent.multimodal
+    limits = intent.settings.multimodal
     return (_NO_DOMAIN,) if limits is None or not limits.domains else limits.domains
 
 
 def _kv_transfer(intent: ServingIntent, node: Hardware) -> str | None:
     if intent.role is not None:
         return transfer_flag(node.rungs[0].accelerator)
-    if intent.kv_offload is not None:
-        return offload_flag(intent.kv_offload, own_folder(intent))
-    return None
+    offload = intent.settings.kv_offload
+    return None if offload is None else offload_flag(offload, own_folder(intent))
 
 
 def _extra_arguments(intent: ServingIntent) -> tuple[str, ...]:
     known = flags(intent.engine)
-    given = sorted(intent.engine_args.items())
+    given = sorted(intent.settings.flags.items())
     return tuple(word for name, value in given for word in known[name].written(value))
 
 
 def _speculation(intent: ServingIntent, files: Storage) -> Speculation | None:
-    guess = intent.speculative
+    guess = intent.settings.speculative
     if guess is None:
         return None
     draft = draft_of(intent)
@@ -130,19 +133,19 @@ def _speculation(intent: ServingIntent, files: Storage) -> Speculation | None:
 def further_of(intent: ServingIntent) -> dict[str, BucketPath]:
     """Return the location of each further image model."""
     return {
-        name: bucket_path(model.weights, f"image_models.{name}.weights")
-        for name, model in intent.image_models.items()
+        name: bucket_path(model.weights, f"images.models.{name}.weights")
+        for name, model in intent.further_models.items()
     }
 
 
 def _image_models(intent: ServingIntent, files: Storage) -> dict[str, ImageModel]:
     found: dict[str, ImageModel] = {}
     for name, at in further_of(intent).items():
-        model = intent.image_models[name]
+        model = intent.further_models[name]
         found[name] = ImageModel(
-            context_tokens=model.context_tokens,
+            context_tokens=model.context,
             has_versions=at.version is None,
-            sigmas=model.sigmas,
+            sigmas=model.sigmas or (),
             source=files.further[name],
             steps=model.steps,
             version=at.version,
@@ -152,7 +155,7 @@ def _image_models(intent: ServingIntent, files: Storage) -> dict[str, ImageModel
 
 def draft_of(intent: ServingIntent) -> BucketPath | None:
     """Return the location of the draft model of speculative decoding, or None."""
-    guess = intent.speculative
+    guess = intent.settings.speculative
     if guess is None or guess.weights is None:
         return None
-    return bucket_path(guess.weights, "speculative.weights")
+    return bucket_path(guess.weights, "settings.speculative.weights")

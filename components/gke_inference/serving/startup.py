@@ -26,7 +26,7 @@ def start_minutes(intent: ServingIntent, serving: Iterable[Serving]) -> int:
         intent: The model.
         serving: Served configurations, of which the slowest counts.
     """
-    size_gb = weights_gib(intent.parameters_billion, intent.weight_bits) * _GB_PER_GIB
+    size_gb = weights_gib(intent.size.parameters_billion, intent.size.bits) * _GB_PER_GIB
     copies = max(math.ceil(each.data_parallel / each.hosts) for each in serving)
     seconds = _MARGIN * copies * size_gb / READ_GB_PER_SECOND
     return max(LEAST_MINUTES, math.ceil(seconds / 60))

@@ -30,6 +30,8 @@ _LOCATION: Final = r"^[a-z]+(-[a-z]+[0-9]+)?$"
 _SERVICE: Final = r"^projects/[^/]+/locations/[^/]+/services/[^/]+$"
 _CREDENTIAL: Final = r"^projects/[^/]+/secrets/[^/]+/versions/([1-9][0-9]*|latest)$"
 _SECRET_ID: Final = r"^[A-Za-z0-9_-]{1,255}$"  # noqa: S105 - a pattern
+_SECRET_NAME: Final = r"^projects/[^/]+/secrets/[A-Za-z0-9_-]{1,255}$"  # noqa: S105 - a pattern
+_IMAGE_SIZE: Final = r"^[1-9][0-9]{1,3}x[1-9][0-9]{1,3}$"
 _DIGEST: Final = r"^sha256:[0-9a-f]{64}$"
 _BRANCH: Final = r"^[A-Za-z0-9][-._/A-Za-z0-9]*$"
 _BILLING_ACCOUNT: Final = r"^[0-9A-F]{6}-[0-9A-F]{6}-[0-9A-F]{6}$"
@@ -70,6 +72,8 @@ PATTERN_WORDS: Final = {
     _FOLDER: "a folder such as live-adapters: letters, digits, hyphens, underscores and slashes",
     _CREDENTIAL: "projects/PROJECT/secrets/SECRET/versions/VERSION",
     _SECRET_ID: "the ID of a secret: letters, digits, hyphens and underscores",
+    _SECRET_NAME: "projects/PROJECT/secrets/SECRET",
+    _IMAGE_SIZE: "WIDTHxHEIGHT such as 1024x1024",
     _DIGEST: "a digest: sha256: and 64 hexadecimal digits",
     _BRANCH: "a branch such as main",
     _BILLING_ACCOUNT: "a billing account such as 012345-6789AB-CDEF01",
@@ -118,6 +122,8 @@ ObjectName = Annotated[str, Field(pattern=_OBJECT_NAME, max_length=253)]
 TableName = Annotated[str, Field(pattern=_TABLE)]
 SecretVersion = Annotated[str, Field(pattern=_CREDENTIAL)]
 SecretId = Annotated[str, Field(pattern=_SECRET_ID)]
+SecretName = Annotated[str, Field(pattern=_SECRET_NAME)]
+ImageSize = Annotated[str, Field(pattern=_IMAGE_SIZE)]
 Digest = Annotated[str, Field(pattern=_DIGEST)]
 Branch = Annotated[str, Field(pattern=_BRANCH, max_length=100)]
 SourceRepository = Annotated[str, Field(pattern=_SOURCE)]

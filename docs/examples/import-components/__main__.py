@@ -6,6 +6,7 @@ import pulumi_kubernetes as kubernetes
 from gke_inference import (
     ClusterMode,
     ComputeClass,
+    EngineSettings,
     Exposure,
     InferenceCluster,
     InferenceGateway,
@@ -16,6 +17,7 @@ from gke_inference import (
     RegionRanges,
     RungArgs,
     ServingNamespace,
+    Size,
     WorkloadIdentity,
 )
 
@@ -98,15 +100,15 @@ server = ModelServer(
     "chat",
     {
         "compute_classes": {"gpu": "chat"},
-        "context_tokens": 8192,
-        "engine_args": {"max-num-batched-tokens": "4096"},
+        "context": 8192,
         "model": "chat",
         "namespace": NAMESPACE,
-        "parameters_billion": 8.03,
         "replicas": 1,
         "rungs": RUNGS,
         "served_name": "llama-3.1-8b",
         "service_account": "chat",
+        "settings": EngineSettings(engine_args={"max-num-batched-tokens": 4096}),
+        "size": Size(parameters_billion=8.03),
         "weights": f"gs://{project}-weights/llama-3.1-8b",
     },
     pulumi.ResourceOptions.merge(behind, pulumi.ResourceOptions(depends_on=[identity])),

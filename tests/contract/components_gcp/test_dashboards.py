@@ -108,7 +108,7 @@ def test_every_metric_of_any_engine_is_stored():
 
 def test_models_of_several_engines_are_looked_for_each_under_its_own_names():
     assert fill("avg ($waiting)", MIXED, "5m") == (
-        'avg ((diffusion_pictures_waiting{namespace="models",job=~"flux"}'
+        'avg ((diffusion_images_waiting{namespace="models",job=~"flux"}'
         ' or sglang:num_queue_reqs{namespace="models",job=~"qwen"}'
         ' or tgi_queue_size{namespace="models",job=~"mistral"}'
         ' or nv_trt_llm_request_metrics{namespace="models",job=~"gemma",request_type="waiting"}'

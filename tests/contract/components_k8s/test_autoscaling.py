@@ -92,7 +92,7 @@ def test_replicas_go_as_far_apart_as_is_asked(recorder):
 
 
 def test_replicas_follow_the_batch_where_that_is_asked(recorder):
-    metrics = spec_of(recorder, {**args(), "running_requests": 24})["metrics"]
+    metrics = spec_of(recorder, {**args(), "targets": {"running_requests": 24}})["metrics"]
     assert metrics[-1]["pods"] == {
         "metric": {"name": RUNNING},
         "target": {"type": "AverageValue", "averageValue": "24"},
@@ -111,12 +111,15 @@ def test_a_group_of_hosts_is_scaled_as_one(recorder):
     ("change", "message"),
     [
         ({"min_replicas": 0}, "minReplicas.*1 or more unless fillsUnplaced"),
-        ({"min_replicas": -1, "fills_unplaced": True}, "minReplicas.*got -1"),
+        ({"min_replicas": -1, "fills_unplaced": True}, "minReplicas.*0 to 1000, got -1"),
         ({"min_replicas": 5, "max_replicas": 4}, "maxReplicas.*at least 5, got 4"),
-        ({"min_replicas": 0, "max_replicas": 0, "fills_unplaced": True}, "maxReplicas.*at least 1"),
-        ({"kv_cache_percent": 96}, "kvCachePercent.*10 to 95, got 96"),
-        ({"queue_depth": 0}, "queueDepth.*got 0"),
-        ({"running_requests": 0}, "runningRequests.*got 0"),
+        (
+            {"min_replicas": 0, "max_replicas": 0, "fills_unplaced": True},
+            "maxReplicas.*1 to 1000, got 0",
+        ),
+        ({"targets": {"kv_cache_percent": 96}}, "targets.kvCachePercent.*10 to 95, got 96"),
+        ({"targets": {"queue_depth": 0}}, "targets.queueDepth.*got 0"),
+        ({"targets": {"running_requests": 0}}, "targets.runningRequests.*got 0"),
         ({"scale_in_every_seconds": 0}, "scaleInEverySeconds.*1 to 1800, got 0"),
         ({"scale_in_delay_seconds": 3601}, "scaleInDelaySeconds.*0 to 3600"),
         ({"target_kind": "StatefulSet"}, "targetKind.*got 'StatefulSet'"),
@@ -142,9 +145,16 @@ def test_a_role_follows_its_own_signal_alone(recorder, signal, metric):
     assert [each["pods"]["metric"]["name"] for each in spec["metrics"]] == [metric]
 
 
-@pytest.mark.parametrize("signals", [[], ["cpu"], ["queue", "cpu"]])
-def test_a_signal_nobody_knows_is_refused(recorder, signals):
-    with pytest.raises(pulumi.InputPropertyError, match="one or both of queue, kv-cache"):
+@pytest.mark.parametrize(
+    ("signals", "message"),
+    [
+        ([], "signals.*must have at least 1 entry, got 0"),
+        (["cpu"], r"signals\[0\].*must be one of queue, kv-cache, got 'cpu'"),
+        (["queue", "cpu"], r"signals\[1\].*must be one of queue, kv-cache, got 'cpu'"),
+    ],
+)
+def test_a_signal_nobody_knows_is_refused(recorder, signals, message):
+    with pytest.raises(pulumi.InputPropertyError, match=message):
         spec_of(recorder, {**args(), "signals": signals})
 
 

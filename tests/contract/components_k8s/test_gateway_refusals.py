@@ -40,7 +40,7 @@ def test_a_gateway_that_cannot_be_is_refused(recorder, change, message):
         ({"timeout_seconds": 0}, r"models\[0\]\.timeoutSeconds.*1 to 3600, got 0"),
         ({"timeout_seconds": 3601}, r"models\[0\]\.timeoutSeconds"),
         ({"priority": -1}, r"models\[0\]\.priority"),
-        ({"task": "rerank"}, r"models\[0\]\.task.*embed, generate"),
+        ({"task": "rerank"}, r"models\[0\]\.task.*generate, embed"),
         ({"selector": {}}, r"models\[0\]\.selector"),
         ({"model_name": "two words"}, r"models\[0\]\.modelName.*'two words'"),
         ({"adapters": ["sql", "sql"]}, "own modelName, got 'sql' twice"),

@@ -12,14 +12,13 @@ from gke_inference.catalogue import engine_flags
 from gke_inference.catalogue.engine_flags import flag_problem, variable_problem
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import check_rung
-from gke_inference.intent.intent import RANKS
+from gke_inference.intent.adapter_settings import AdapterRank
 from gke_inference.serving.launcher.commands import arguments
 from gke_inference.serving.model_plan import model_plan
 from infra.deploy import serving_arguments as assemble_models
 from infra.reading.load import STACKS, parse, platform_of
 from infra.rules.fields import in_stack
 from infra.stack import Model
-from infra.stack.models import AdapterRank
 from infra.stack.problems import StackError
 from tests.contract.infra.resolved import served_in
 
@@ -57,7 +56,7 @@ def test_the_larger_rank_counts_beside_live_adapters():
 
 
 def test_a_stack_takes_the_ranks_that_engines_have_kernels_for():
-    assert get_args(AdapterRank) == RANKS
+    assert get_args(AdapterRank) == (1, 8, 16, 32, 64, 128, 256, 320, 512)
 
 
 @pytest.mark.parametrize(

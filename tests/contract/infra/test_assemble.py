@@ -8,6 +8,7 @@ import pulumi
 import pytest
 
 from gke_inference.catalogue.problems import join, suggest
+from gke_inference.serving.settings import ScalingTargets
 from infra.deploy import batch_engines
 from infra.deploy import serving_arguments as assemble_models
 from infra.deploy.built_region import BuiltRegion
@@ -226,7 +227,7 @@ def test_the_other_half_of_a_pair_fills_what_the_first_cannot_get() -> None:
 
 def test_what_replicas_follow_is_said_in_the_stack() -> None:
     made = scaling("local")["llama-3-1-8b-tpu"]
-    assert (made["queue_depth"], made["kv_cache_percent"], made["running_requests"]) == (5, 80, 8)
+    assert made["targets"] == ScalingTargets(running_requests=8)
     assert (made["scale_in_delay_seconds"], made["scale_in_every_seconds"]) == (5, 5)
     assert "running_requests" not in scaling("prod")["llama-3-1-8b-tpu"]
 

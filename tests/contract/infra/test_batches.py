@@ -11,7 +11,6 @@ from infra.plan.batches import batches
 from infra.plan.gke_version import needed
 from infra.reading.load import parse
 from infra.stack import Canary
-from infra.stack.engines import Engine
 from tests.contract.infra.broken_stacks import edited
 
 
@@ -52,8 +51,8 @@ def test_all_models_that_answer_texts_answer_batches_with_the_priority_of_the_ba
 @pytest.mark.parametrize(
     "changes",
     [
-        {"engine": Engine.TGI},
-        {"canary": Canary(version="next", weights="llama-3.1-8b", engine=Engine.SGLANG)},
+        {"engine": "tgi"},
+        {"canary": Canary(version="next", weights="llama-3.1-8b", engine="sglang")},
         {"disaggregated": object()},
     ],
     ids=["engine", "canary", "roles"],

@@ -11,7 +11,7 @@ import yaml
 from gke_inference.catalogue.engines import engine, series
 from infra.plan import resolve
 from infra.reading.load import parse
-from infra.stack import Engine, EngineSettings, Platform
+from infra.stack import EngineSettings, Platform
 from tests.contract.infra.cloud import Deployed
 from tests.contract.recorder import Records
 
@@ -39,7 +39,7 @@ def named(recorder: Records, kind: str, name: str) -> Any:
 
 def test_the_second_version_has_the_defaults_of_its_own_engine(platform: Platform) -> None:
     ((first,), (second,)) = (resolve(platform).models[name] for name in (MODEL, SECOND))
-    assert (first.settings.engine, second.settings.engine) == (Engine.VLLM, Engine.SGLANG)
+    assert (first.settings.engine, second.settings.engine) == ("vllm", "sglang")
     assert first.settings.settings == EngineSettings()
     assert second.settings.settings.engine_args == {"chunked-prefill-size": 4096}
     assert second.settings.weights == first.settings.weights

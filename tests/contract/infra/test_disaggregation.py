@@ -3,10 +3,11 @@
 import json
 from typing import Any
 
-from gke_inference.intent.intent import ROLES
+from gke_inference.intent.words import Role
 from gke_inference.serving.autoscaling import autoscaler
 from gke_inference.serving.disaggregation import ROLE_LABEL
 from gke_inference.serving.model_plan import model_plan
+from gke_inference.serving.settings import ScalingTargets
 from infra.deploy import serving_arguments as assemble_models
 from infra.deploy.observability import observed_models
 from infra.plan import ServedModel, resolve
@@ -87,7 +88,7 @@ def test_each_role_has_its_own_targets():
     region = region_of(prod, first_region(prod))
     decode = assemble_models.scaling_args(region, answers)["llama-3-3-70b-decode"]
     prefill = assemble_models.prefill_scaling_args(computes)["llama-3-3-70b-prefill"]
-    assert (prefill.get("queue_depth"), prefill.get("running_requests")) == (2, 4)
+    assert prefill.get("targets") == ScalingTargets(queue_depth=2, running_requests=4)
     assert "running_requests" not in decode
     metrics = [
         (
@@ -121,9 +122,9 @@ def test_an_alert_misses_each_role_in_each_cluster_and_series_say_it(deployed: D
     (condition,) = alert.inputs["conditions"]
     asked = condition["conditionPrometheusQueryLanguage"]["query"]
     cluster = resolve_names(platform()).cluster(first_region(platform()))
-    for role in ROLES:
+    for role in Role:
         assert f'job="{object_name(MODEL)}",cluster="{cluster}",role="{role}"' in asked
-    assert asked.count("role=") == len(ROLES) * len(platform().regions_of(platform().models[MODEL]))
+    assert asked.count("role=") == len(Role) * len(platform().regions_of(platform().models[MODEL]))
     said = {
         seen.inputs["metadata"]["name"]
         for seen in records.registrations

@@ -29,7 +29,9 @@ def test_engines_get_the_names_of_secrets_and_their_objects_no_value() -> None:
     served = served_in(local, MODEL, "us-central1")
     args = server_args(served)
     at = f"projects/{local.project}/secrets/hf-token"
-    assert args.get("engine_secrets") == {"HF_TOKEN": at, "OTHER": at}
+    settings = args.get("settings")
+    assert settings is not None
+    assert settings.engine_secrets == {"HF_TOKEN": at, "OTHER": at}
     made = model_plan(
         {**args, "rungs": rungs(served.capacity)},
         [check_rung(rung) for rung in rungs(served.capacity)],

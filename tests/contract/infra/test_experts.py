@@ -53,7 +53,7 @@ def test_each_role_of_a_stack_is_a_group_of_hosts_with_its_own_autoscaler(
 def test_the_settings_of_a_stack_reach_the_servers_of_both_roles(platform):
     for role in ("decode", "prefill"):
         args: Any = assemble_models.server_args(role_of(platform, role))
-        assert args["experts"]["redundant"] == 32
+        assert args["experts"].redundant == 32
         assert args["role"] == role
 
 

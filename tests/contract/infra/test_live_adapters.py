@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from gke_inference.intent.adapter_settings import AdapterFolder
 from infra.deploy import serving_arguments as assemble_models
 from infra.reading.load import STACKS, parse, platform_of
 from infra.stack.problems import StackError
@@ -25,11 +26,11 @@ def arguments(stack: Any) -> Any:
 
 def test_the_folder_is_beside_the_weights():
     args = arguments(platform(live_adapters={}))
-    assert args.get("live_adapters") == {
-        "max_rank": 16,
-        "slots": 8,
-        "source": "gs://acme-local-models-us-central1/llama-3.1-8b/live-adapters",
-    }
+    assert args.get("live_adapters") == AdapterFolder(
+        max_rank=16,
+        slots=8,
+        source="gs://acme-local-models-us-central1/llama-3.1-8b/live-adapters",
+    )
 
 
 def test_a_model_has_none_by_default():

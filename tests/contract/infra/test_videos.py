@@ -59,7 +59,7 @@ def test_a_video_model_is_scaled_by_the_videos_that_wait():
     region, served = region_of(stack(), REGION), served_in(stack(), MODEL, REGION)
     scaling = assemble_models.scaling_args(region, served)
     (metric,) = autoscaler(scaling[f"{MODEL}-tpu"])["spec"]["metrics"]
-    name = "prometheus.googleapis.com|diffusion_pictures_waiting|gauge"
+    name = "prometheus.googleapis.com|diffusion_images_waiting|gauge"
     assert metric["pods"]["metric"]["name"] == name
     assert metric["pods"]["target"]["averageValue"] == "2"
 

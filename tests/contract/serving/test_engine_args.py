@@ -7,13 +7,12 @@ import pulumi
 import pytest
 
 from gke_inference.catalogue.engine_flags import flags
-from gke_inference.catalogue.rungs import check_rung
 from gke_inference.serving.launcher.commands import arguments
 from gke_inference.serving.model_objects import deployments
-from gke_inference.serving.model_plan import model_plan
 from gke_inference.serving.model_server import ModelServer
 from infra.reading.load import STACKS, parse, platform_of
 from infra.stack.problems import StackError
+from tests.model_plans import planned
 from tests.shipped_stacks import EXAMPLES
 from twin.engines.vllm_flags import parse as as_vllm_reads
 from workloads.diffusion.__main__ import parser
@@ -34,14 +33,16 @@ H100S: Any = {
 }
 V6E: Any = {"accelerator": "tpu-v6e", "topology": "2x2", "provisioning": "on-demand"}
 OWN = {
-    "engine_args": {"max-num-batched-tokens": "4096", "enforce-eager": "true"},
-    "engine_env": {"VLLM_LOGGING_LEVEL": "DEBUG"},
+    "settings": {
+        "engine_args": {"max-num-batched-tokens": "4096", "enforce-eager": "true"},
+        "engine_env": {"VLLM_LOGGING_LEVEL": "DEBUG"},
+    },
 }
 
 
 def templates(args: dict[str, Any]) -> list[dict[str, Any]]:
     """The pod templates of a server, a leader's and a worker's of a group."""
-    made = deployments(model_plan(args, [check_rung(rung) for rung in args["rungs"]]))
+    made = deployments(planned(args))
     found: list[dict[str, Any]] = []
     for each in made.values():
         spec = each["spec"]
@@ -73,6 +74,13 @@ def on(args: dict[str, Any], *rungs: Any, **changes: Any) -> dict[str, Any]:
     return {**kept, **OWN, "rungs": list(rungs), **changes}
 
 
+IMAGES: Any = {
+    "served_name": "flux-schnell",
+    "task": "image",
+    "weights": "gs://acme-models/flux-schnell",
+}
+
+
 @pytest.fixture
 def forms(args, dual) -> dict[str, dict[str, Any]]:
     """vLLM in every form and role that there is."""
@@ -81,7 +89,7 @@ def forms(args, dual) -> dict[str, dict[str, Any]]:
         "dual-container": {**dual, **OWN},
         "prefill": on(args, H200, role="prefill"),
         "decode": on(args, H200, role="decode"),
-        "group": on(args, H100S, parameters_billion=405.0),
+        "group": on(args, H100S, size={"parameters_billion": 405.0}),
     }
 
 
@@ -109,14 +117,15 @@ def test_flags_and_variables_reach_every_engine_container_of_every_form(forms, f
     ],
 )
 def test_every_engine_gets_its_own_flags(args, engine, rung, name, value, written):
-    task = "image" if engine == "diffusion" else "generate"
-    wanted = on(args, rung, engine=engine, task=task, engine_args={name: value})
+    wanted = on(args, rung, engine=engine, settings={"engine_args": {name: value}})
+    wanted |= IMAGES if engine == "diffusion" else {}
     (container,) = engines(wanted)
     assert container["args"][-1] == written
 
 
 def test_the_image_server_reads_the_flags_that_are_written_for_it(args):
-    wanted = on(args, V6E, engine="diffusion", task="image", engine_args={"guidance": "2.5"})
+    settings = {"engine_args": {"guidance": "2.5"}}
+    wanted = on(args, V6E, engine="diffusion", settings=settings) | IMAGES
     (container,) = engines(wanted)
     assert parser().parse_args(["serve", *container["args"]]).guidance == 2.5
 
@@ -125,7 +134,7 @@ def test_the_image_server_reads_the_flags_that_are_written_for_it(args):
 def test_the_launcher_finds_in_its_spec_what_the_pod_says(args, rung):
     given = on(args, rung)
     (container,) = engines(given)
-    (serving,) = model_plan(given, [check_rung(rung)]).spec.serving.values()
+    (serving,) = planned(given).spec.serving.values()
     assert container["args"] == arguments(serving)
 
 
@@ -144,7 +153,7 @@ REFUSED = [
     ("engine_args", "--seed", "1", "a flag of vLLM 0.32.0, got '--seed'; did you mean 'seed'?"),
     ("engine_args", "asc", "2", "got 'asc'; did you mean 'api-server-count'?"),
     ("engine_args", "port", "9000", "metrics use the platform's), got '9000'"),
-    ("engine_args", "tensor-parallel-size", "2", f"{OWNED} (tensor_parallel), got '2'"),
+    ("engine_args", "tensor-parallel-size", "2", f"{OWNED} (settings.tensor_parallel), got '2'"),
     ("engine_args", "model", "x", f"{OWNED} (weights), got 'x'"),
     ("engine_args", "headless", "false", f"{OWNED} (spanning), got 'false'"),
     ("engine_args", "seed", "one", "must be a whole number, got 'one'"),
@@ -162,12 +171,12 @@ REFUSED = [
 def test_what_may_not_be_given_is_refused_with_its_name_the_rule_and_the_value(
     recorder, args, field, name, value, message
 ):
-    wanted: Any = {**args, field: {name: value}}
+    wanted: Any = {**args, "settings": {field: {name: value}}}
     with pytest.raises(pulumi.InputPropertyError) as refused:
         recorder.run(lambda: ModelServer("llama", wanted))
     head, tail = field.split("_")
     path, rule = refused.value.args
-    assert path == f"{head}{tail.title()}.{name}"
+    assert path == f"settings.{head}{tail.title()}.{name}"
     assert message in rule
     assert recorder.registrations[1:] == []
 
@@ -179,8 +188,7 @@ def test_a_stack_refuses_the_same_on_its_own_path(field, name, value, message):
     with pytest.raises(StackError) as refused:
         parse(json.dumps(platform))
     assert str(refused.value).startswith(f"models.{MODEL}.settings.{field}.{name} must ")
-    named = message.replace("(tensor_parallel)", "(settings.tensor_parallel)")
-    assert named in str(refused.value)
+    assert message in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
@@ -200,7 +208,7 @@ def test_values_of_yaml_are_written_as_the_engine_reads_them(args):
     platform["models"][MODEL]["settings"] = {"engine_args": own}
     model = parse(json.dumps(platform)).models[MODEL]
     assert model.settings.engine_args == own
-    found = engines({**args, "engine_args": own})
+    found = engines({**args, "settings": {"engine_args": own}})
     assert found[0]["args"][-3:] == [
         "--enforce-eager",
         "--max-num-batched-tokens=4096",

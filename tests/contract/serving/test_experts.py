@@ -6,11 +6,10 @@ import pytest
 
 from gke_inference.catalogue.engine_flags import flags
 from gke_inference.catalogue.input_error import InputError
-from gke_inference.catalogue.rungs import check_rung
 from gke_inference.serving.invariants import broken_group
 from gke_inference.serving.launcher.vllm import rank
 from gke_inference.serving.model_objects import deployments, disruption_budget
-from gke_inference.serving.model_plan import model_plan
+from tests.model_plans import planned as plan_of
 
 NODE: dict[str, Any] = {
     "accelerator": "nvidia-h200-141gb",
@@ -25,18 +24,17 @@ def deepseek(gpu_only) -> dict[str, Any]:
     return {
         **gpu_only,
         "adapters": {},
-        "context_tokens": 16384,
+        "context": 16384,
         "experts": {},
         "model": "deepseek-r1",
-        "parameters_billion": 671.0,
+        "size": {"parameters_billion": 671.0, "bits": 8},
         "rungs": [PAIR],
-        "weight_bits": 8,
         "weights": "gs://acme-models/deepseek-r1-0528",
     }
 
 
 def planned(args: dict[str, Any]) -> Any:
-    return model_plan(args, [check_rung(rung) for rung in args["rungs"]])
+    return plan_of(args)
 
 
 def templates(args: dict[str, Any]) -> list[dict[str, Any]]:
@@ -94,7 +92,7 @@ def test_every_flag_is_one_of_the_engines_release(deepseek):
 
 
 def test_two_devices_can_share_a_copy_of_the_other_layers(deepseek):
-    found = parallelism({**deepseek, "tensor_parallel": 2})
+    found = parallelism({**deepseek, "settings": {"tensor_parallel": 2}})
     assert found[:2] == ["--tensor-parallel-size=2", "--data-parallel-size=8"]
     assert "--data-parallel-size-local=4" in found
 
@@ -203,8 +201,9 @@ def test_an_rdma_pod_with_part_of_its_node_is_found(deepseek, backend, at):
             "experts: needs network rdma between the hosts of rungs[0], got tcp",
         ),
         (
-            {"engine_args": {"enable-eplb": "true"}},
-            "engine_args.enable-eplb: must not be set with experts, which sets it, got 'true'",
+            {"settings": {"engine_args": {"enable-eplb": "true"}}},
+            "settings.engine_args.enable-eplb: must not be set with experts, which sets it, got "
+            "'true'",
         ),
         (
             {"experts": {"all2all": {"prefill": "deepep_low_latency"}}},
@@ -221,8 +220,8 @@ def test_an_rdma_pod_with_part_of_its_node_is_found(deepseek, backend, at):
             " each reads KV cache for its own ranks, got false",
         ),
         (
-            {"tensor_parallel": 3},
-            "tensor_parallel: must divide the 8 devices of a host of rungs[0], got 3",
+            {"settings": {"tensor_parallel": 3}},
+            "settings.tensor_parallel: must divide the 8 devices of a host of rungs[0], got 3",
         ),
         ({"spanning": "ray"}, "spanning: must be engine, or left out, with experts, got 'ray'"),
         (

@@ -11,12 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gke_inference.base.manifests import literal
-from gke_inference.catalogue.rungs import check_rung
 from gke_inference.serving.launch import started
 from gke_inference.serving.launcher.spec import Serving, Spec
 from gke_inference.serving.model_objects import deployments
-from gke_inference.serving.model_plan import model_plan
 from tests.contract.serving.test_engine_args import H100S, V6E, on
+from tests.model_plans import planned
 from twin.cluster.agent.launching import launcher
 from twin.cluster.agent.launching.environment import expand
 from workloads.engine import commands, spec
@@ -85,12 +84,15 @@ def test_engines_of_every_form_get_arguments_and_variables_as_written(args, dual
         "engine_env": {"STOP": text},
     }
     given = {
-        "paired": {**args, **own},
-        "dual-container": {**dual, **own},
-        "group": {**on(args, H100S, parameters_billion=405.0), **own},
-        "ray": {**on(args, {**V6E, "topology": "4x4"}, parameters_billion=70.0), **own},
+        "paired": {**args, "settings": own},
+        "dual-container": {**dual, "settings": own},
+        "group": {**on(args, H100S, size={"parameters_billion": 405.0}), "settings": own},
+        "ray": {
+            **on(args, {**V6E, "topology": "4x4"}, size={"parameters_billion": 70.0}),
+            "settings": own,
+        },
     }[form]
-    made = deployments(model_plan(given, [check_rung(rung) for rung in given["rungs"]]))
+    made = deployments(planned(given))
     containers = [
         each
         for found in _pods([made[key] for key in made])

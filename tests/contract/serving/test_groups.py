@@ -8,9 +8,9 @@ from gke_inference.catalogue.rungs import check_rung
 from gke_inference.serving.hardware import hardware
 from gke_inference.serving.invariants import broken_group
 from gke_inference.serving.model_objects import deployments, disruption_budget
-from gke_inference.serving.model_plan import model_plan
 from gke_inference.serving.model_server import ModelServer
 from tests.contract.components_k8s import crds
+from tests.model_plans import planned
 
 SLICE: dict[str, Any] = {
     "accelerator": "tpu-v6e",
@@ -28,16 +28,16 @@ PAIR_OF_NODES: dict[str, Any] = {
 
 @pytest.fixture
 def on_slices(args) -> dict[str, Any]:
-    return {**args, "parameters_billion": 70.6, "rungs": [SLICE]}
+    return {**args, "size": {"parameters_billion": 70.6}, "rungs": [SLICE]}
 
 
 @pytest.fixture
 def on_nodes(gpu_only) -> dict[str, Any]:
-    return {**gpu_only, "parameters_billion": 405.0, "rungs": [PAIR_OF_NODES]}
+    return {**gpu_only, "size": {"parameters_billion": 405.0}, "rungs": [PAIR_OF_NODES]}
 
 
 def made(args: dict[str, Any]) -> dict[str, Any]:
-    return deployments(model_plan(args, [check_rung(rung) for rung in args["rungs"]]))
+    return deployments(planned(args))
 
 
 def templates(group: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -100,7 +100,7 @@ def test_only_leaders_are_what_routes_and_scrapes_select(recorder, on_slices):
 
 
 def test_the_budget_counts_workers_too_as_one_takes_its_group_along(on_slices):
-    plan = model_plan(on_slices, [check_rung(SLICE)])  # type: ignore[arg-type]
+    plan = planned(on_slices)
     wanted = disruption_budget(plan)["spec"]["selector"]["matchLabels"]
     for template in templates(made(on_slices)["tpu"]):
         assert wanted.items() <= template["metadata"]["labels"].items()

@@ -3,10 +3,9 @@
 import pytest
 
 from gke_inference.catalogue.input_error import InputError
-from gke_inference.catalogue.rungs import check_rung
 from gke_inference.intent.host_memory import room_gib
 from gke_inference.serving.model_objects import deployments
-from gke_inference.serving.model_plan import model_plan
+from tests.model_plans import planned
 from twin.cluster.nodes.node_objects import NodeShape, allocatable
 from twin.world.machines import machine
 
@@ -14,7 +13,7 @@ SIDECAR = "gke-gcsfuse/memory"
 
 
 def template(args):
-    (found,) = deployments(model_plan(args, [check_rung(rung) for rung in args["rungs"]])).values()
+    (found,) = deployments(planned(args)).values()
     return found["spec"]["template"]
 
 
@@ -23,7 +22,7 @@ def cached(gpu_only, machine_type, **changes):
     rung = {"accelerator": "nvidia-l4", "count": 1, "provisioning": "on-demand"}
     rung["machine_type"] = machine_type
     changes = {"adapters": {}, "engine": "sglang", "rungs": [rung], **changes}
-    return {**gpu_only, "parameters_billion": 8.03, **changes}
+    return {**gpu_only, "size": {"parameters_billion": 8.03}, **changes}
 
 
 def volumes_gib(spec):

@@ -14,7 +14,7 @@ from gke_inference.catalogue.rungs import check_rung
 from gke_inference.catalogue.versions import image
 from gke_inference.operators.accelerator_interface_pods import plugin_installer
 from gke_inference.serving.model_objects import claims, deployments
-from gke_inference.serving.model_plan import model_plan
+from tests.model_plans import planned as plan_of
 
 PAIR: dict[str, Any] = {
     "accelerator": "nvidia-h100-mega-80gb",
@@ -35,7 +35,7 @@ HIGH: dict[str, Any] = {
 
 @pytest.fixture
 def on_pairs(gpu_only) -> dict[str, Any]:
-    return {**gpu_only, "parameters_billion": 405.0, "weight_bits": 8, "rungs": [PAIR]}
+    return {**gpu_only, "size": {"parameters_billion": 405.0, "bits": 8}, "rungs": [PAIR]}
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def on_a3_high(on_pairs) -> dict[str, Any]:
 
 
 def planned(args: dict[str, Any]) -> Any:
-    return model_plan(args, [check_rung(rung) for rung in args["rungs"]])
+    return plan_of(args)
 
 
 def pods(args: dict[str, Any]) -> list[dict[str, Any]]:
@@ -159,7 +159,7 @@ def test_the_pod_says_why_it_mounts_folders_of_its_node(on_pairs):
 
 
 def test_a_users_own_setting_of_nccl_takes_precedence(on_pairs):
-    for pod in pods({**on_pairs, "engine_env": {"NCCL_PROTO": "Simple"}}):
+    for pod in pods({**on_pairs, "settings": {"engine_env": {"NCCL_PROTO": "Simple"}}}):
         engine = pod["spec"]["containers"][0]
         found = [each["value"] for each in engine["env"] if each["name"] == "NCCL_PROTO"]
         assert found == ["Simple"]

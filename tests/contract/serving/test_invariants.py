@@ -7,8 +7,8 @@ from gke_inference.catalogue.rungs import check_rung
 from gke_inference.serving.hardware import hardware
 from gke_inference.serving.invariants import broken, chips_of
 from gke_inference.serving.model_objects import deployments
-from gke_inference.serving.model_plan import model_plan
 from tests.contract.serving.conftest import RESERVED
+from tests.model_plans import planned
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def node():
 
 @pytest.fixture
 def container(args):
-    plan = model_plan(args, [check_rung(rung) for rung in args["rungs"]])
+    plan = planned(args)
     made = deployments(plan)["tpu"]["spec"]["template"]["spec"]["containers"][0]
     return copy.deepcopy(made)
 
@@ -59,7 +59,7 @@ def test_a_chip_that_is_two_devices_splits_a_model_twice_as_far(args):
         "provisioning": "on-demand",
         "topology": "2x2x1",
     }
-    plan = model_plan({**args, "rungs": [rung]}, [check_rung(rung)])
+    plan = planned({**args, "rungs": [rung]})
     assert "--tensor-parallel-size=8" in plan.arguments["tpu"]
     assert deployments(plan)["tpu"]["spec"]["replicas"] == 2
 
@@ -70,7 +70,7 @@ def test_a_chip_that_is_two_devices_splits_a_model_twice_as_far(args):
 )
 def test_every_engine_splits_a_model_by_a_flag_of_its_own(gpu_only, engine, flag):
     kept = {key: value for key, value in gpu_only.items() if key != "adapters"}
-    plan = model_plan({**kept, "engine": engine}, [check_rung(rung) for rung in kept["rungs"]])
+    plan = planned({**kept, "engine": engine})
     container = deployments(plan)["gpu"]["spec"]["template"]["spec"]["containers"][0]
     assert flag in container["args"]
     container["args"] = [arg.replace(flag, flag[:-1] + "2") for arg in container["args"]]
@@ -84,7 +84,7 @@ def test_copies_of_a_model_fill_the_devices_of_a_node(gpu_only):
         "count": 8,
         "provisioning": "on-demand",
     }
-    wanted = {**gpu_only, "rungs": [rung], "tensor_parallel": 2}
-    plan = model_plan(wanted, [check_rung(rung)])
+    wanted = {**gpu_only, "rungs": [rung], "settings": {"tensor_parallel": 2}}
+    plan = planned(wanted)
     assert "--data-parallel-size=4" in plan.arguments["gpu"]
     assert deployments(plan)["gpu"]["spec"]["replicas"] == 2

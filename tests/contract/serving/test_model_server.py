@@ -168,7 +168,7 @@ def test_pods_start_again_when_what_their_launcher_is_told_changes(recorder, arg
         notes = made["llama-8b-gpu"]["spec"]["template"]["metadata"]["annotations"]
         return notes["gke-inference/engine"]
 
-    assert marks({}) == marks({}) != marks({"context_tokens": 4096})
+    assert marks({}) == marks({}) != marks({"context": 4096})
 
 
 def test_an_update_frees_a_chip_before_it_asks_for_one(recorder, args, gpu_only):
@@ -217,7 +217,8 @@ def test_the_callers_provider_reaches_every_object(recorder, args):
 
 
 def test_numbers_of_other_languages_build_the_same_pods(recorder, args):
-    wire = {**args, "context_tokens": 8192.0, "replicas": 2.0, "weight_bits": 16.0}
+    wire = {**args, "context": 8192.0, "replicas": 2.0}
+    wire["size"] = {"parameters_billion": 8, "bits": 16.0}
     spec = pod(deployments(recorder, cast("Any", wire))["llama-8b-gpu"])
     assert "--max-model-len=8192" in spec["containers"][0]["args"]
 
@@ -226,29 +227,29 @@ def test_numbers_of_other_languages_build_the_same_pods(recorder, args):
     ("change", "message"),
     [
         ({"compute_classes": {"tpu": "t"}}, "computeClasses.*must have 'gpu', got"),
-        ({"context_tokens": 0}, "contextTokens.*got 0"),
-        ({"form": "triple"}, "form.*dra, dual-container, paired, single, got 'triple'"),
+        ({"context": 0}, "context.*77 to 10000000, got 0"),
+        ({"form": "triple"}, "form.*single, paired, dual-container, dra, got 'triple'"),
         (
             {"form": "single"},
             "form.*must be paired, dual-container or dra when there",
         ),
         ({"longest_request_seconds": 0}, "longestRequestSeconds.*1 to 3600"),
         (
-            {"parameters_billion": 70.0},
+            {"size": {"parameters_billion": 70.0}},
             r"rungs.*every rung; rungs\[0\]: it needs",
         ),
-        ({"quantization": "gptq"}, "quantization.*on tpu-v6e, got 'gptq'"),
-        ({"kv_cache_dtype": "int3"}, "kvCacheDtype.*got 'int3'"),
-        ({"block_size": 7}, "blockSize.*got 7"),
+        ({"settings": {"quantization": "gptq"}}, "settings.quantization.*on tpu-v6e, got 'gptq'"),
+        ({"settings": {"kv_cache_dtype": "int3"}}, "settings.kvCacheDtype.*got 'int3'"),
+        ({"settings": {"block_size": 7}}, "settings.blockSize.*got 7"),
         ({"replicas": -1}, "replicas.*got -1"),
-        ({"rungs": []}, "rungs.*at least one"),
+        ({"rungs": []}, "rungs.*at least 1 entry, got 0"),
         ({"standby_replicas": -1}, "standbyReplicas.*got -1"),
-        ({"task": "sing"}, "task.*embed, generate, image, video, got 'sing'"),
+        ({"task": "sing"}, "task.*generate, embed, image, video, got 'sing'"),
         (
-            {"video_frames": [81]},
-            "videoFrames.*must not be set when task is generate, got 81",
+            {"videos": {"frames": [81]}},
+            "videos.*must not be set when task is generate",
         ),
-        ({"video_frames": [81.5]}, r"videoFrames\[0\].*must be a whole number, got 81.5"),
+        ({"videos": {"frames": [81.5]}}, r"videos.frames\[0\].*must be a whole number, got 81.5"),
         ({"task": "embed"}, "adapters.*must not be set when task is embed, got 1"),
         ({"weights": "hf://llama"}, "weights.*gs://BUCKET/PATH@VERSION, got 'hf://llama'"),
         ({"adapters": {"sql": "sql"}}, "adapters.sql.*gs://BUCKET/PATH"),
@@ -275,12 +276,16 @@ def test_a_server_that_could_not_work_is_refused(recorder, args, change, message
 )
 def test_speculation_that_the_model_or_engine_lacks_is_refused(recorder, gpu_only, guess, message):
     weights = "gs://acme-models/llama-3.1-8b@v1"
-    refused(recorder, {**gpu_only, "weights": weights, "speculative": guess}, message)
+    refused(recorder, {**gpu_only, "weights": weights, "settings": {"speculative": guess}}, message)
 
 
 def test_an_eagle_head_is_not_for_tpu(recorder, args):
     guess = {"method": "eagle3", "tokens": 3, "weights": "gs://acme-models/head@v1"}
-    refused(recorder, {**args, "speculative": guess}, "speculative.*on tpu-v6e, got 'eagle3'")
+    refused(
+        recorder,
+        {**args, "settings": {"speculative": guess}},
+        "speculative.*on tpu-v6e, got 'eagle3'",
+    )
 
 
 def test_a_tpu_server_without_a_compile_cache_is_refused(recorder, args):

@@ -5,11 +5,10 @@ from typing import Any
 import pytest
 
 from gke_inference.catalogue.input_error import InputError
-from gke_inference.catalogue.rungs import check_rung
 from gke_inference.intent.template_syntax import MOST_BYTES, compiled, template_problem
 from gke_inference.serving.model_objects import deployments
-from gke_inference.serving.model_plan import model_plan
 from gke_inference.serving.model_server import ModelServer
+from tests.model_plans import planned
 from twin.engines.vllm_flags import parse as as_vllm_reads
 from workloads.engine.commands import arguments, environment
 
@@ -33,14 +32,14 @@ def sees(text_model) -> dict[str, Any]:
     """A model that accepts images."""
     return {
         **text_model,
-        "parameters_billion": 27.4,
+        "size": {"parameters_billion": 27.4},
         "served_name": "gemma-3-27b",
         "weights": "gs://acme-models/gemma-3-27b-it",
     }
 
 
 def serving_of(args: dict[str, Any]) -> Any:
-    (made,) = model_plan(args, [check_rung(rung) for rung in args["rungs"]]).serving.values()
+    (made,) = planned(args).serving.values()
     return made
 
 
@@ -52,7 +51,7 @@ def template_of(recorder, args) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def test_a_chat_template_is_a_file_beside_the_launcher_that_the_engine_reads(recorder, text_model):
-    template, files = template_of(recorder, {**text_model, "chat_template": TEMPLATE})
+    template, files = template_of(recorder, {**text_model, "settings": {"chat_template": TEMPLATE}})
     (container,) = template["spec"]["containers"]
     assert files["chat-template.jinja"] == TEMPLATE
     assert as_vllm_reads(container["args"]).chat_template == FILE
@@ -64,7 +63,7 @@ def test_a_chat_template_is_a_file_beside_the_launcher_that_the_engine_reads(rec
 
 def test_pods_restart_when_only_the_text_of_their_template_changes(text_model):
     def annotations_of(text: str) -> dict[str, str]:
-        plan = model_plan({**text_model, "chat_template": text}, [check_rung(H100S)])
+        plan = planned({**text_model, "settings": {"chat_template": text}})
         (made,) = deployments(plan).values()
         return made["spec"]["template"]["metadata"]["annotations"]
 
@@ -77,7 +76,7 @@ def test_pods_restart_when_only_the_text_of_their_template_changes(text_model):
     [("vllm", "--limit-mm-per-prompt"), ("sglang", "--limit-mm-data-per-request")],
 )
 def test_limits_of_media_are_flags_of_each_engine_that_has_them(sees, engine, flag):
-    wanted = {**sees, "engine": engine, "multimodal": {"image": 4, "video": 0}}
+    wanted = {**sees, "engine": engine, "settings": {"multimodal": {"image": 4, "video": 0}}}
     words = arguments(serving_of(wanted))
     assert f'{flag}={{"image": 4, "video": 0}}' in words
 
@@ -85,7 +84,9 @@ def test_limits_of_media_are_flags_of_each_engine_that_has_them(sees, engine, fl
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
 def test_an_engine_fetches_media_from_listed_hosts_alone(sees, engine):
     hosts = ["images.example.com", "cdn.example.com"]
-    words = arguments(serving_of({**sees, "engine": engine, "multimodal": {"domains": hosts}}))
+    words = arguments(
+        serving_of({**sees, "engine": engine, "settings": {"multimodal": {"domains": hosts}}})
+    )
     at = words.index("--allowed-media-domains")
     assert words[at + 1 : at + 3] == hosts
 
@@ -111,13 +112,15 @@ def test_a_model_of_text_has_no_flags_of_media(text_model):
     ("changes", "message"),
     [
         (
-            {"chat_template": TEMPLATE, "engine": "tgi"},
-            "chat_template: must not be set: Text Generation Inference on nvidia-h100-80gb uses "
+            {"settings": {"chat_template": TEMPLATE}, "engine": "tgi"},
+            "settings.chat_template: must not be set: Text Generation Inference on "
+            "nvidia-h100-80gb uses "
             "the template in the weights",
         ),
         (
-            {"engine": "triton", "multimodal": {"image": 1}},
-            "multimodal: must not be set: Triton with TensorRT-LLM on nvidia-h100-80gb has no "
+            {"engine": "triton", "settings": {"multimodal": {"image": 1}}},
+            "settings.multimodal: must not be set: Triton with TensorRT-LLM on nvidia-h100-80gb "
+            "has no "
             "limits of media",
         ),
         (
@@ -125,15 +128,19 @@ def test_a_model_of_text_has_no_flags_of_media(text_model):
             "engine: must be vllm or sglang for a model that accepts images: Text Generation "
             "Inference on nvidia-h100-80gb fetches them from every address, got 'tgi'",
         ),
-        ({"multimodal": {"video": 1000}}, "multimodal.video: must be 0 to 999, got 1000"),
         (
-            {"multimodal": {"domains": ["10.0.0.1"]}},
-            "multimodal.domains[0]: must be the name of a host, such as images.example.com, got "
-            "'10.0.0.1'",
+            {"settings": {"multimodal": {"video": 1000}}},
+            "settings.multimodal.video: must be 0 to 999, got 1000",
         ),
         (
-            {"multimodal": {"domains": ["a.example.com", "a.example.com"]}},
-            "multimodal.domains: must list each host once, got a.example.com, a.example.com",
+            {"settings": {"multimodal": {"domains": ["10.0.0.1"]}}},
+            "settings.multimodal.domains[0]: must be a host name such as models.example.com, got "
+            '"10.0.0.1"',
+        ),
+        (
+            {"settings": {"multimodal": {"domains": ["a.example.com", "a.example.com"]}}},
+            "settings.multimodal.domains: must list each host once, got a.example.com, "
+            "a.example.com",
         ),
     ],
 )

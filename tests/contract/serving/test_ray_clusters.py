@@ -11,9 +11,9 @@ from gke_inference.serving.hardware import hardware
 from gke_inference.serving.invariants import broken_ray_cluster
 from gke_inference.serving.launcher.spec import NEEDS, REPLICAS
 from gke_inference.serving.model_objects import cluster_sets, deployments, disruption_budget
-from gke_inference.serving.model_plan import model_plan
 from gke_inference.serving.model_server import ModelServer
 from tests.contract.components_k8s import crds
+from tests.model_plans import planned
 
 NODES: dict[str, Any] = {
     "accelerator": "nvidia-h100-80gb",
@@ -32,11 +32,16 @@ SLICE: dict[str, Any] = {
 @pytest.fixture
 def on_ray(gpu_only) -> dict[str, Any]:
     """Two replicas of three nodes each."""
-    return {**gpu_only, "parameters_billion": 405.0, "rungs": [NODES], "spanning": "kuberay"}
+    return {
+        **gpu_only,
+        "size": {"parameters_billion": 405.0},
+        "rungs": [NODES],
+        "spanning": "kuberay",
+    }
 
 
 def plan_of(args: dict[str, Any]) -> Any:
-    return model_plan(args, [check_rung(rung) for rung in args["rungs"]])
+    return planned(args)
 
 
 def templates(cluster: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -164,7 +169,7 @@ def test_what_gate_scaler_and_autoscaler_change_is_not_set_again(recorder, on_ra
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"max_replicas": 1}, "maxReplicas.*must be 2 to 1000"),
+        ({"max_replicas": 1}, "maxReplicas.*must be at least 2, got 1"),
         ({"max_replicas": 3, "spanning": "ray"}, "maxReplicas.*must not be set unless spanning"),
         ({"max_replicas": 1000, "model": "m" * 47}, "model.*53 characters"),
         ({"rungs": [SLICE]}, r"spanning.*must be ray, as rungs\[0\] is a TPU slice"),
@@ -177,7 +182,12 @@ def test_what_gate_scaler_and_autoscaler_change_is_not_set_again(recorder, on_ra
     ],
 )
 def test_what_kuberay_or_its_clusters_cannot_do_is_refused(recorder, on_ray, change, message):
-    wanted: Any = {**on_ray, "cache_bucket": "acme-caches", "parameters_billion": 8.0, **change}
+    wanted: Any = {
+        **on_ray,
+        "cache_bucket": "acme-caches",
+        "size": {"parameters_billion": 8.0},
+        **change,
+    }
     with pytest.raises(pulumi.InputPropertyError, match=message):
         recorder.run(lambda: ModelServer("llama", wanted))
 

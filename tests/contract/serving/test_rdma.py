@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from gke_inference.catalogue.input_error import InputError
-from gke_inference.catalogue.rungs import check_rung
 from gke_inference.serving.model_objects import claims, deployments
-from gke_inference.serving.model_plan import model_plan
+from tests.model_plans import planned as plan_of
 
 PAIR: dict[str, Any] = {
     "accelerator": "nvidia-h200-141gb",
@@ -19,11 +18,11 @@ PAIR: dict[str, Any] = {
 
 @pytest.fixture
 def on_pairs(gpu_only) -> dict[str, Any]:
-    return {**gpu_only, "parameters_billion": 405.0, "rungs": [PAIR]}
+    return {**gpu_only, "size": {"parameters_billion": 405.0}, "rungs": [PAIR]}
 
 
 def planned(args: dict[str, Any]) -> Any:
-    return model_plan(args, [check_rung(rung) for rung in args["rungs"]])
+    return plan_of(args)
 
 
 def pods(args: dict[str, Any]) -> list[dict[str, Any]]:
@@ -63,7 +62,7 @@ def test_an_engine_with_rdma_may_lock_memory_and_nothing_else_of_the_host(on_pai
 
 
 def test_a_users_own_variable_is_not_written_twice(on_pairs):
-    args = {**on_pairs, "engine_env": {"NCCL_SOCKET_IFNAME": "eth1"}}
+    args = {**on_pairs, "settings": {"engine_env": {"NCCL_SOCKET_IFNAME": "eth1"}}}
     for pod in pods(args):
         found = [
             entry["value"]

@@ -4,15 +4,14 @@ import json
 
 import pytest
 
-from gke_inference.catalogue.rungs import check_rung
 from gke_inference.serving.launcher.spec import NEEDS, REPLICAS, STATE
 from gke_inference.serving.model_objects import deployments
-from gke_inference.serving.model_plan import model_plan
 from gke_inference.serving.weights_gate import WeightsGate, gate_objects
+from tests.model_plans import planned
 
 
 def made(args):
-    return deployments(model_plan(args, [check_rung(rung) for rung in args["rungs"]]))
+    return deployments(planned(args))
 
 
 def test_servers_behind_a_gate_begin_with_no_replica_and_say_what_they_read(args):
@@ -29,7 +28,7 @@ def test_servers_behind_a_gate_begin_with_no_replica_and_say_what_they_read(args
 
 def test_a_draft_model_is_waited_for_too(gpu_only):
     guess = {"method": "draft", "tokens": 4, "weights": "gs://acme-models/small@v3"}
-    found = made({**gpu_only, "has_gate": True, "adapters": {}, "speculative": guess})
+    found = made({**gpu_only, "has_gate": True, "adapters": {}, "settings": {"speculative": guess}})
     (needs,) = {each["metadata"]["annotations"][NEEDS] for each in found.values()}
     assert json.loads(needs) == ["gs://acme-models/llama", "gs://acme-models/small@v3"]
 

@@ -106,7 +106,7 @@ def test_a_flag_that_the_platform_owns_is_refused_over_the_wire(engine, tmp_path
     ran = engine.run("preview", "-s", "wrong", "--non-interactive", capture=True, project=project)
     assert ran.returncode != 0
     said = ran.stdout + ran.stderr
-    assert "engineArgs.port" in said
+    assert "settings.engineArgs.port" in said
     assert "must not be set: the platform owns it" in said
 
 

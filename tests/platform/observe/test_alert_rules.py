@@ -76,7 +76,7 @@ def test_a_ratio_of_few_requests_fires_no_alert(tmp_path, name):
     ("name", "series"),
     [
         ("QueueTooLong", {'sglang:num_queue_reqs{job="qwen",pod="a",$l}': "30x30"}),
-        ("QueueTooLong", {'diffusion_pictures_waiting{job="flux",pod="a",$l}': "30x30"}),
+        ("QueueTooLong", {'diffusion_images_waiting{job="flux",pod="a",$l}': "30x30"}),
         ("QueueTooLong", {'tgi_queue_size{job="mistral",pod="a",$l}': "30x30"}),
         (
             "QueueTooLong",

@@ -33,9 +33,9 @@ def test_what_waits_for_a_busy_chip_is_drawn_together(serve, tmp_path):
     server = serve(max_batch=3).ready()
     gate = tmp_path / "gate"
     held = server.begin(prompt=f"hold {gate}")
-    server.until(lambda: server.metric("diffusion_pictures_running") == 1)
+    server.until(lambda: server.metric("diffusion_images_running") == 1)
     others = [server.begin(prompt=str(number)) for number in range(5)]
-    server.until(lambda: server.metric("diffusion_pictures_waiting") == 5)
+    server.until(lambda: server.metric("diffusion_images_waiting") == 5)
     gate.touch()
     assert drawn(held.result())[0]["batch"] == 1
     assert sorted(drawn(one.result())[0]["batch"] for one in others) == [2, 2, 3, 3, 3]
@@ -45,9 +45,9 @@ def test_an_adapter_is_named_in_place_of_the_model_and_never_shares_a_batch(serv
     server = serve(adapters={"comic": "/nowhere"}).ready()
     gate = tmp_path / "gate"
     held = server.begin(prompt=f"hold {gate}")
-    server.until(lambda: server.metric("diffusion_pictures_running") == 1)
+    server.until(lambda: server.metric("diffusion_images_running") == 1)
     asked = [server.begin(prompt="x", model=name) for name in ("comic", "flux", "comic")]
-    server.until(lambda: server.metric("diffusion_pictures_waiting") == 3)
+    server.until(lambda: server.metric("diffusion_images_waiting") == 3)
     gate.touch()
     held.result()
     found = [drawn(one.result())[0] for one in asked]
@@ -69,9 +69,9 @@ def test_every_chip_draws_with_each_of_several_models(serve, tmp_path):
     server = serve(base_models=also, steps=4).ready()
     gate = tmp_path / "gate"
     held = server.begin(prompt=f"hold {gate}")
-    server.until(lambda: server.metric("diffusion_pictures_running") == 1)
+    server.until(lambda: server.metric("diffusion_images_running") == 1)
     asked = [server.begin(prompt="x", model=name) for name in ("mini", "flux", "mini")]
-    server.until(lambda: server.metric("diffusion_pictures_waiting") == 3)
+    server.until(lambda: server.metric("diffusion_images_waiting") == 3)
     gate.touch()
     first = drawn(held.result())[0]
     found = [drawn(one.result())[0] for one in asked]
@@ -92,9 +92,9 @@ def test_a_full_queue_says_when_to_come_back(serve, tmp_path):
     server = serve(queue_limit=2).ready()
     gate = tmp_path / "gate"
     held = server.begin(prompt=f"hold {gate}")
-    server.until(lambda: server.metric("diffusion_pictures_running") == 1)
+    server.until(lambda: server.metric("diffusion_images_running") == 1)
     waiting = server.begin(prompt="x", n=2)
-    server.until(lambda: server.metric("diffusion_pictures_waiting") == 2)
+    server.until(lambda: server.metric("diffusion_images_waiting") == 2)
     status, body, headers = server.ask(prompt="y")
     assert (status, body["error"]["type"]) == (429, "rate_limit_error")
     assert body["error"]["code"] == "queue_full"
@@ -107,13 +107,13 @@ def test_a_client_that_goes_frees_its_chip_and_its_place_in_the_queue(serve, tmp
     server = serve().ready()
     never = f"hold {tmp_path / 'never'}"
     leave_chip = server.hang_up_on(prompt=never)
-    server.until(lambda: server.metric("diffusion_pictures_running") == 1)
+    server.until(lambda: server.metric("diffusion_images_running") == 1)
     leave_queue = server.hang_up_on(prompt="y", n=2)
-    server.until(lambda: server.metric("diffusion_pictures_waiting") == 2)
+    server.until(lambda: server.metric("diffusion_images_waiting") == 2)
     leave_queue()
-    server.until(lambda: server.metric("diffusion_pictures_waiting") == 0)
+    server.until(lambda: server.metric("diffusion_images_waiting") == 0)
     leave_chip()
-    server.until(lambda: server.metric("diffusion_pictures_running") == 0)
+    server.until(lambda: server.metric("diffusion_images_running") == 0)
     assert (server.folder / "given-up").read_text() == never
     assert server.metric('diffusion_images_total{model_name="flux",outcome="cancelled"}') == 3
     assert drawn(server.ask(prompt="the chip is free"))
@@ -123,16 +123,16 @@ def test_a_request_that_takes_too_long_is_given_up(serve, tmp_path):
     server = serve(timeout_seconds=0.3).ready()
     status, body, _ = server.ask(prompt=f"hold {tmp_path / 'never'}")
     assert (status, body["error"]["code"]) == (504, "timeout")
-    server.until(lambda: server.metric("diffusion_pictures_running") == 0)
+    server.until(lambda: server.metric("diffusion_images_running") == 0)
 
 
 def test_sigterm_finishes_what_is_there_and_takes_nothing_new(serve, tmp_path):
     server = serve().ready()
     gate = tmp_path / "gate"
     held = server.begin(prompt=f"hold {gate}")
-    server.until(lambda: server.metric("diffusion_pictures_running") == 1)
+    server.until(lambda: server.metric("diffusion_images_running") == 1)
     waiting = server.begin(prompt="x")
-    server.until(lambda: server.metric("diffusion_pictures_waiting") == 1)
+    server.until(lambda: server.metric("diffusion_images_waiting") == 1)
     server.process.send_signal(signal.SIGTERM)
     server.until(lambda: server.get("/health") and "draining" in server.get("/health")[1])
     assert server.ask(prompt="late")[0] == 503
@@ -155,7 +155,7 @@ def test_a_chip_whose_process_is_killed_fails_its_picture_only_and_comes_back(se
     server.until(lambda: server.metric('diffusion_workers{state="ready"}') == 2)
     gate = tmp_path / "gate"
     kept, lost = server.begin(prompt=f"hold {gate}"), server.begin(prompt=f"hold {gate}", seed=8)
-    server.until(lambda: server.metric("diffusion_pictures_running") == 2)
+    server.until(lambda: server.metric("diffusion_images_running") == 2)
     victim = Path(server.folder, "drawing-8").read_text()
     os.kill(int(victim), signal.SIGKILL)
     assert lost.result()[0] == 500
@@ -173,11 +173,11 @@ def test_what_waits_while_a_worker_ends_is_drawn_by_the_next_one(serve, tmp_path
     server = serve(timeout_seconds=60).ready()
     gate = tmp_path / "gate"
     held = server.begin(prompt=f"hold {gate}")
-    server.until(lambda: server.metric("diffusion_pictures_running") == 1)
+    server.until(lambda: server.metric("diffusion_images_running") == 1)
     ends = server.begin(prompt="die")
-    server.until(lambda: server.metric("diffusion_pictures_waiting") == 1)
+    server.until(lambda: server.metric("diffusion_images_waiting") == 1)
     waits = server.begin(prompt="x", num_inference_steps=2)
-    server.until(lambda: server.metric("diffusion_pictures_waiting") == 2)
+    server.until(lambda: server.metric("diffusion_images_waiting") == 2)
     gate.touch()
     held.result()
     assert ends.result()[0] == 500
@@ -246,7 +246,7 @@ def test_a_chip_forgets_an_adapter_that_is_gone_while_it_draws(serve, tmp_path):
     assert drawn(server.ask(prompt="x", model="alice"))
     gate = tmp_path / "gate"
     held = server.begin(prompt=f"hold {gate}")
-    server.until(lambda: server.metric("diffusion_pictures_running") == 1)
+    server.until(lambda: server.metric("diffusion_images_running") == 1)
     weights.unlink()
     server.until((server.folder / "forgotten").exists)
     gate.touch()
@@ -260,12 +260,12 @@ def test_an_adapter_that_was_replaced_shares_no_batch_with_the_one_before(serve,
     server = serve(live_adapters=str(tmp_path / "live")).ready()
     gate = tmp_path / "gate"
     held = server.begin(prompt=f"hold {gate}")
-    server.until(lambda: server.metric("diffusion_pictures_running") == 1)
+    server.until(lambda: server.metric("diffusion_images_running") == 1)
     first = server.begin(prompt="x", model="alice")
-    server.until(lambda: server.metric("diffusion_pictures_waiting") == 1)
+    server.until(lambda: server.metric("diffusion_images_waiting") == 1)
     weights.write_text("another")
     second = server.begin(prompt="x", model="alice")
-    server.until(lambda: server.metric("diffusion_pictures_waiting") == 2)
+    server.until(lambda: server.metric("diffusion_images_waiting") == 2)
     gate.touch()
     held.result()
     assert [drawn(one.result())[0]["batch"] for one in (first, second)] == [1, 1]

@@ -36,7 +36,7 @@ def test_a_candidate_that_is_finished_waits_for_no_other(serve, tmp_path):
     held = iter(events(server, prompt=f"hold-seed-8 {gate}", n=2, extra_body={"seed": 7}))
     first = next(held)
     assert (first.type, first.seed) == ("image_generation.completed", 7)
-    assert server.metric("diffusion_pictures_running") == 1
+    assert server.metric("diffusion_images_running") == 1
     gate.touch()
     assert [each.seed for each in held] == [8]
 
@@ -46,7 +46,7 @@ def test_a_preview_arrives_while_its_image_is_still_being_drawn(serve, tmp_path)
     gate = tmp_path / "gate"
     found = iter(events(server, prompt=f"hold-from-step-3 {gate}", partial_images=1))
     assert next(found).type == "image_generation.partial_image"
-    assert server.metric("diffusion_pictures_running") == 1
+    assert server.metric("diffusion_images_running") == 1
     gate.touch()
     assert [each.type for each in found] == ["image_generation.completed"]
 
@@ -56,7 +56,7 @@ def test_a_client_that_has_seen_enough_frees_the_chip(serve, tmp_path):
     found = events(server, prompt=f"hold-from-step-3 {tmp_path / 'never'}", partial_images=1)
     next(iter(found))
     found.close()
-    server.until(lambda: server.metric("diffusion_pictures_running") == 0)
+    server.until(lambda: server.metric("diffusion_images_running") == 0)
     assert server.metric('diffusion_images_total{model_name="flux",outcome="cancelled"}') == 1
 
 

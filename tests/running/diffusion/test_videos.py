@@ -49,7 +49,7 @@ def test_an_error_has_openais_format_and_is_counted(server):
 def test_a_client_that_goes_frees_its_chip(server, tmp_path):
     never = f"hold {tmp_path / 'never'}"
     leave = server.hang_up_on(VIDEOS, prompt=never)
-    server.until(lambda: server.metric("diffusion_pictures_running") == 1)
+    server.until(lambda: server.metric("diffusion_images_running") == 1)
     leave()
-    server.until(lambda: server.metric("diffusion_pictures_running") == 0)
+    server.until(lambda: server.metric("diffusion_images_running") == 0)
     assert server.post(VIDEOS, prompt="the chip is free")[0] == 200

@@ -9,6 +9,8 @@ from gke_inference.intent.engine_rules import engine_problems
 from gke_inference.intent.fitting import unfit
 from gke_inference.intent.host_memory import memory_problems
 from gke_inference.intent.intent import ServingIntent, intent_of
+from gke_inference.intent.settings import EngineSettings
+from gke_inference.settings.size import Size
 from gke_inference.sizing.architectures import Architecture, known
 from infra.plan.engine import intent_words
 from infra.stack import Model
@@ -85,13 +87,12 @@ def test_an_engine_can_do_every_split_that_is_offered_for_it(engine: str):
                 split = form.devices if form.copies > 1 else None
                 narrow = "fp8" if form.bits == 8 < architecture.bits else None
                 intent = ServingIntent(
-                    context_tokens=2_048,
+                    context=2_048,
                     engine=engine,
                     model="m",
-                    parameters_billion=1.0,
-                    quantization=narrow,
                     rungs={"rungs[0]": rung_of(form)},
-                    tensor_parallel=split,
+                    settings=EngineSettings(quantization=narrow, tensor_parallel=split),
+                    size=Size(parameters_billion=1.0),
                     weights="m",
                 )
                 assert list(engine_problems(intent)) == [], form

@@ -9,13 +9,12 @@ by the layout of the attention backend. On a share, the folder is therefore spec
 """
 
 import json
-from dataclasses import asdict
 from typing import Any
 
 from gke_inference.base.manifests import Manifest, fingerprint
 from gke_inference.catalogue.versions import engine_version
 from gke_inference.intent.intent import ServingIntent
-from gke_inference.intent.kv_offload import KvOffload
+from gke_inference.intent.settings import KvOffload
 from gke_inference.serving.launcher.spec import KV_DISK, KV_SHARED
 
 _OTHER_DISK_GIB = 10
@@ -46,13 +45,13 @@ def offload_flag(offload: KvOffload, own: str) -> str:
 
 def folders(offload: KvOffload, own: str) -> list[str]:
     """Return the folders of the lower tiers, from the fastest."""
-    tiers = {KV_DISK: offload.disk_gib, own: offload.shared_gib}
+    tiers = {KV_DISK: offload.disk_gib, own: _shared_gib(offload)}
     return [folder for folder, gib in tiers.items() if gib is not None]
 
 
 def limits(offload: KvOffload, own: str) -> dict[str, int]:
     """Return folders and the most GiB in each: on a share, of a model's former folders together."""
-    tiers = {KV_DISK: offload.disk_gib, own.rpartition("/")[0]: offload.shared_gib}
+    tiers = {KV_DISK: offload.disk_gib, own.rpartition("/")[0]: _shared_gib(offload)}
     return {folder: gib for folder, gib in tiers.items() if gib is not None}
 
 
@@ -62,21 +61,22 @@ def own_folder(intent: ServingIntent) -> str:
     Everything that may change the bytes of a block changes the folder: the engine's release, the
     weights, the quantization, the accelerator, and all engine arguments and variables.
     """
+    settings, guess = intent.settings, intent.settings.speculative
     parts: dict[str, Any] = {
         "accelerators": sorted({rung.accelerator for rung in intent.rungs.values()}),
-        "engine_args": dict(intent.engine_args),
-        "engine_env": dict(intent.engine_env),
-        "kv_cache_dtype": intent.kv_cache_dtype,
-        "quantization": intent.quantization,
-        "speculative": None if intent.speculative is None else asdict(intent.speculative),
+        "engine_args": settings.flags,
+        "engine_env": settings.variables,
+        "kv_cache_dtype": settings.kv_cache_dtype,
+        "quantization": settings.quantization,
+        "speculative": None if guess is None else guess.model_dump(mode="json"),
         "weights": intent.weights,
     }
     release = engine_version("vllm_gpu")
     return f"{KV_SHARED}/{intent.model}/kv-cache/{release}-{fingerprint(parts)}"
 
 
-def tier_volumes(offload: KvOffload | None) -> list[tuple[Manifest, Manifest]]:
-    """Return the volumes of the lower tiers, each with its mount.
+def tier_volumes(offload: KvOffload | None, claim: str | None) -> list[tuple[Manifest, Manifest]]:
+    """Return the volumes of the lower tiers, each with its mount; `claim` is that of the share.
 
     The disk has no size limit: the kubelet would evict the pod, whose files are deleted only
     some seconds after the tier is full. Its request reserves the room.
@@ -84,9 +84,8 @@ def tier_volumes(offload: KvOffload | None) -> list[tuple[Manifest, Manifest]]:
     sources: list[tuple[str, str, Manifest]] = []
     if offload is not None and offload.disk_gib is not None:
         sources.append(("kv-disk", KV_DISK, {"emptyDir": {}}))
-    if offload is not None and offload.shared_claim is not None:
-        claim = {"claimName": offload.shared_claim}
-        sources.append(("kv-shared", KV_SHARED, {"persistentVolumeClaim": claim}))
+    if offload is not None and offload.shared is not None:
+        sources.append(("kv-shared", KV_SHARED, {"persistentVolumeClaim": {"claimName": claim}}))
     return [
         ({**source, "name": name}, {"mountPath": at, "name": name}) for name, at, source in sources
     ]
@@ -115,6 +114,10 @@ def disk_request(offload: KvOffload | None) -> dict[str, str]:
     if offload is None or offload.disk_gib is None:
         return {}
     return {"ephemeral-storage": f"{offload.disk_gib + _OTHER_DISK_GIB}Gi"}
+
+
+def _shared_gib(offload: KvOffload) -> int | None:
+    return None if offload.shared is None else offload.shared.gib
 
 
 def _gib(volume: Manifest) -> int:

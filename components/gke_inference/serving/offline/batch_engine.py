@@ -1,13 +1,13 @@
 """An engine for the batches of one model: a Job with an engine and a worker in its pod."""
 
 import json
-from typing import Annotated, Any, NotRequired, TypedDict, cast
+from typing import Annotated, Any, NotRequired, TypedDict
 
 import pulumi
 from pydantic import Field
 
-from gke_inference.base.checked import checked
-from gke_inference.base.inputs import camel, name_of, rung_of, under
+from gke_inference.base.checked import camel_path, checked
+from gke_inference.base.inputs import name_of, rung_of, under
 from gke_inference.base.manifests import (
     HARDENED_CONTAINER,
     Manifest,
@@ -23,6 +23,7 @@ from gke_inference.catalogue.versions import api, image, replaced
 from gke_inference.intent.intent import ModelServerArgs
 from gke_inference.serving.model_objects import deployments, launcher_config
 from gke_inference.serving.model_plan import ModelPlan, model_plan
+from gke_inference.serving.model_server import MAPS
 from gke_inference.serving.startup import start_minutes
 from gke_inference.settings.fields import DEADLINE_SECONDS, DeadlineSeconds
 
@@ -243,12 +244,12 @@ def _plan(args: BatchEngineArgs) -> ModelPlan:
     server = args["server"]
     rungs = [rung_of(rung, f"server.rungs[{at}]") for at, rung in enumerate(server["rungs"])]
     try:
-        plan = model_plan(cast("dict[str, Any]", server), rungs)
+        plan = model_plan(server, rungs)
         groups = [node for node in plan.nodes.values() if node.is_group]
         if len(plan.nodes) != 1 or any(node.kind != "tpu" for node in groups):
             rule = "must have one kind of hardware: one host, or TPU slices"
             raise InputError("rungs", rule, ", ".join(plan.placements))
     except InputError as error:
-        path = f"server.{camel(error.path)}"
+        path = f"server.{camel_path(error.path, MAPS)}"
         raise pulumi.InputPropertyError(path, error.message) from error
     return plan

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gke_inference.intent.kv_offload import KvOffload
+from gke_inference.intent.settings import KvOffload, SharedTier
 from gke_inference.serving.kv.offload import offload_flag
 from simulator.engine.core import EngineCore
 from simulator.engine.kv_tiers import Folder, KvTiers
@@ -33,7 +33,7 @@ def engine(*flags: str, share: Path | None = None, **more: Any) -> EngineCore:
 
 
 def memory(gib: int = 8) -> str:
-    return offload_flag(KvOffload(gib), f"{KV_SHARED}/llama")
+    return offload_flag(KvOffload(cpu_gib=gib), f"{KV_SHARED}/llama")
 
 
 def ask(core: EngineCore, tokens: range, begun: float) -> Request:
@@ -97,7 +97,7 @@ def test_memory_evicts_what_was_used_least_recently():
 
 
 def test_a_restart_empties_memory_and_leaves_the_share_to_other_replicas(tmp_path: Path):
-    flag = offload_flag(KvOffload(8, shared_claim="c", shared_gib=100), f"{KV_SHARED}/llama")
+    flag = offload_flag(KvOffload(cpu_gib=8, shared=SharedTier(gib=100)), f"{KV_SHARED}/llama")
     ask(engine(flag, share=tmp_path), FIRST, 0.0)
     other = engine(flag, share=tmp_path)
     found = ask(other, FIRST, 0.0)
@@ -112,7 +112,7 @@ def test_a_restart_empties_memory_and_leaves_the_share_to_other_replicas(tmp_pat
 
 
 def test_a_share_of_one_tebibyte_is_slower_than_an_l4_computes(tmp_path: Path):
-    flag = offload_flag(KvOffload(8, shared_claim="c", shared_gib=100), f"{KV_SHARED}/llama")
+    flag = offload_flag(KvOffload(cpu_gib=8, shared=SharedTier(gib=100)), f"{KV_SHARED}/llama")
     ask(engine(flag, share=tmp_path), FIRST, 0.0)
     found = ask(engine(flag, share=tmp_path), FIRST, 0.0)
     assert ttft(found) == pytest.approx(499 * BLOCK_BYTES / (260 * 2**20), rel=0.05)
@@ -120,7 +120,7 @@ def test_a_share_of_one_tebibyte_is_slower_than_an_l4_computes(tmp_path: Path):
 
 
 def test_deleted_files_are_computed_again(tmp_path: Path):
-    flag = offload_flag(KvOffload(8, shared_claim="c", shared_gib=100), f"{KV_SHARED}/llama")
+    flag = offload_flag(KvOffload(cpu_gib=8, shared=SharedTier(gib=100)), f"{KV_SHARED}/llama")
     ask(engine(flag, share=tmp_path), FIRST, 0.0)
     assert shrink(tmp_path, 250 * BLOCK_BYTES) == 500 - 225
     assert ask(engine(flag, share=tmp_path), FIRST, 0.0).loaded_tokens < 7984
@@ -128,7 +128,7 @@ def test_deleted_files_are_computed_again(tmp_path: Path):
 
 def test_engines_share_blocks_by_xxhash_only_with_a_common_seed(tmp_path: Path):
     """As vLLM 0.32.0, which draws the seed of a hash that is not cryptographic for each process."""
-    flag = offload_flag(KvOffload(8, shared_claim="c", shared_gib=100), f"{KV_SHARED}/llama")
+    flag = offload_flag(KvOffload(cpu_gib=8, shared=SharedTier(gib=100)), f"{KV_SHARED}/llama")
     flags = (flag, "--prefix-caching-hash-algo=xxhash")
     found = {
         seed: [
@@ -141,7 +141,7 @@ def test_engines_share_blocks_by_xxhash_only_with_a_common_seed(tmp_path: Path):
 
 
 def test_another_model_reads_nothing_from_the_same_share(tmp_path: Path):
-    flag = offload_flag(KvOffload(8, shared_claim="c", shared_gib=100), f"{KV_SHARED}/llama")
+    flag = offload_flag(KvOffload(cpu_gib=8, shared=SharedTier(gib=100)), f"{KV_SHARED}/llama")
     ask(engine(flag, share=tmp_path), FIRST, 0.0)
     halved = engine(flag, "--kv-cache-dtype=fp8", share=tmp_path)
     assert ask(halved, FIRST, 0.0).loaded_tokens == 0
@@ -156,7 +156,7 @@ def test_computing_steps_together_changes_nothing():
 
 
 def test_other_requests_decode_while_a_prompt_is_read(tmp_path: Path):
-    flag = offload_flag(KvOffload(8, shared_claim="c", shared_gib=100), f"{KV_SHARED}/llama")
+    flag = offload_flag(KvOffload(cpu_gib=8, shared=SharedTier(gib=100)), f"{KV_SHARED}/llama")
     ask(engine(flag, share=tmp_path), FIRST, 0.0)
     core = engine(flag, share=tmp_path)
     steady = Request("s", range(90_000, 90_016), 400, 0.0, output=[7] * 400)
@@ -229,7 +229,7 @@ def test_vllm_does_not_start_with_lmcache(flags: list[str]):
 
 def test_prompts_that_hold_their_blocks_start_before_one_that_waits_for_room(tmp_path: Path):
     """All prompts end although those that were read hold the room that a preempted one needs."""
-    flag = offload_flag(KvOffload(1, shared_claim="c", shared_gib=100), f"{KV_SHARED}/llama")
+    flag = offload_flag(KvOffload(cpu_gib=1, shared=SharedTier(gib=100)), f"{KV_SHARED}/llama")
     core = engine(SMALL, flag, share=tmp_path)
     asked = [
         Request(f"{number}", range(1000 * (number % 6), 1000 * (number % 6) + 5000), 600, 0.0)

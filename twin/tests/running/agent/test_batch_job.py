@@ -9,8 +9,6 @@ from typing import Any, cast
 
 import pytest
 
-from gke_inference.catalogue.rungs import check_rung
-from gke_inference.serving.model_plan import model_plan
 from gke_inference.serving.offline.batch_engine import (
     START_ANNOTATION,
     BatchEngineArgs,
@@ -18,6 +16,7 @@ from gke_inference.serving.offline.batch_engine import (
     objects,
     settings,
 )
+from tests.model_plans import planned
 from tests.running.batch.world import Program, client, line, over, read, submit
 from tests.running.stream.world import until
 from twin.cluster.agent.launching.tokens import api_server
@@ -95,7 +94,7 @@ def served(
             "service_namespace": namespace,
         },
     )
-    plan = model_plan(cast("dict[str, Any]", args["server"]), [check_rung(V6E)])
+    plan = planned(args["server"])
     for role, obj in objects(args, plan, settings(args, "batches")).items():
         if role != "monitoring":  # this control plane has no kinds of Managed Prometheus
             kube.apply(to_object(obj), manager="test")

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from gke_inference.catalogue import engines
-from gke_inference.catalogue.rungs import check_rung
 from gke_inference.serving.model_objects import deployments, launcher_config
-from gke_inference.serving.model_plan import model_plan
+from tests.model_plans import planned
 from twin.cluster.agent.launch import plan
 from twin.cluster.agent.launching import launcher
 from twin.cluster.agent.launching.hardware import NodeHardware
@@ -42,10 +41,10 @@ TPU_NODE = NodeHardware("tpu", "tpu-v6e-slice", 4)
 ARGS: dict[str, Any] = {
     "cache_bucket": "acme-caches",
     "compute_classes": {"any": "chat", "gpu": "chat-gpu", "tpu": "chat-tpu"},
-    "context_tokens": 8192,
+    "context": 8192,
     "model": "llama",
     "namespace": "serving",
-    "parameters_billion": 8.0,
+    "size": {"parameters_billion": 8.0},
     "replicas": 1,
     "service_account": "llama",
     "weights": "gs://acme-models/llama-3.1-8b",
@@ -56,7 +55,7 @@ class Pod:
     """The containers of a pod of the platform, planned as the agent does."""
 
     def __init__(self, folder: Path, rungs: list[Any], **changes: Any) -> None:
-        made = model_plan({**ARGS, "rungs": rungs, **changes}, [check_rung(one) for one in rungs])
+        made = planned({**ARGS, "rungs": rungs, **changes})
         (workload,) = deployments(made).values()
         self.folder = folder
         self.spec: dict[str, Any] = workload["spec"]["template"]["spec"]
@@ -228,7 +227,7 @@ def chat(model: str) -> dict[str, Any]:
 def test_a_pod_of_another_engine_serves_under_its_names_and_drains(
     tmp_path: Path, started: list[subprocess.Popen[bytes]], engine: str
 ):
-    pod = Pod(tmp_path, [L4], engine=engine, context_tokens=4096, parameters_billion=3.0)
+    pod = Pod(tmp_path, [L4], engine=engine, context=4096, size={"parameters_billion": 3.0})
     found = pod.launch(pod.spec["containers"][0]["name"], NodeHardware("gpu", "nvidia-l4", 1))
     (folder,) = (f for name, f in pod.folders.items() if name.startswith("bucket-"))
     weights = folder / "llama-3.1-8b"

@@ -10,6 +10,7 @@ import pytest
 from gke_inference.observability.monitoring import pod_monitoring
 from gke_inference.serving.autoscaling import AutoscalingArgs, autoscaler
 from gke_inference.serving.disaggregation import ROLE_LABEL
+from gke_inference.serving.settings import ScalingTargets
 
 pytestmark = pytest.mark.needs_tools
 
@@ -76,14 +77,13 @@ def scaling(role: str) -> dict[str, Any]:
     """Return the autoscaler of a role, as a stack gives it: 5 prompts, or 40 % of the KV cache."""
     return autoscaler(
         AutoscalingArgs(
-            kv_cache_percent=40,
             max_replicas=4,
             min_replicas=1,
             model="m",
             namespace=NAMESPACE,
-            queue_depth=5,
             signals=[SIGNALS[role]],
             target_name=f"m-{role}",
+            targets=ScalingTargets(kv_cache_percent=40),
         )
     )
 

@@ -13,7 +13,7 @@ from gke_inference.catalogue.node_networks import interface_network
 from gke_inference.catalogue.rungs import check_rung
 from gke_inference.operators.accelerator_interfaces import interface_objects
 from gke_inference.serving.model_objects import deployments, launcher_config
-from gke_inference.serving.model_plan import model_plan
+from tests.model_plans import planned
 from twin.cluster.agent import records
 from twin.cluster.base.context import ClusterContext
 from twin.tests.eventually import eventually
@@ -48,18 +48,17 @@ RESOURCES = {f"networking.gke.io.networks/tcpxo-{at}.IP": "1" for at in range(1,
 def plan(name: str, rung: Any) -> Any:
     args = {
         "compute_classes": {"gpu": name},
-        "context_tokens": 8192,
+        "context": 8192,
         "longest_request_seconds": 60,
         "model": f"llama-405b-{name}",
         "namespace": name,
-        "parameters_billion": 405.9,
+        "size": {"parameters_billion": 405.9, "bits": 8},
         "replicas": 1,
         "served_name": "llama-3.1-405b",
         "service_account": "default",
-        "weight_bits": 8,
         "weights": "gs://acme-models/llama-3.1-405b",
     }
-    return model_plan(args, [check_rung(rung, region="us-east5")])
+    return planned({**args, "rungs": [rung]}, "us-east5")
 
 
 def in_the_cloud(context: ClusterContext, vpcs: list[str]) -> None:

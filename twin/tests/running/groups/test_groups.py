@@ -13,7 +13,7 @@ import pytest
 from gke_inference.capacity.compute_class_rules import class_object
 from gke_inference.catalogue.rungs import check_rung
 from gke_inference.serving.model_objects import deployments, launcher_config
-from gke_inference.serving.model_plan import model_plan
+from tests.model_plans import planned
 from twin.cluster.base.context import ClusterContext
 from twin.tests.eventually import eventually
 from twin.tests.running.agent.objects import grant_bucket
@@ -36,21 +36,20 @@ POOL = "cloud.google.com/gke-nodepool"
 
 
 def plan() -> Any:
-    rungs = [check_rung(RUNG, region="us-east5")]
     args = {
         "cache_bucket": "acme-caches",
         "compute_classes": {"tpu": "large"},
-        "context_tokens": 8192,
+        "context": 8192,
         "longest_request_seconds": 60,
         "model": "llama-70b",
         "namespace": NAMESPACE,
-        "parameters_billion": 70.6,
+        "size": {"parameters_billion": 70.6},
         "replicas": 1,
         "served_name": "llama-3.1-70b",
         "service_account": "default",
         "weights": "gs://acme-models/llama-3.1-70b",
     }
-    return model_plan(args, rungs)
+    return planned({**args, "rungs": [RUNG]}, "us-east5")
 
 
 @pytest.fixture(scope="module")

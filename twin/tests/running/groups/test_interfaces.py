@@ -8,7 +8,7 @@ import pytest
 from gke_inference.capacity.compute_class_rules import class_object
 from gke_inference.catalogue.rungs import check_rung
 from gke_inference.serving.model_objects import claims, deployments, launcher_config
-from gke_inference.serving.model_plan import model_plan
+from tests.model_plans import planned
 from twin.tests.eventually import eventually
 from twin.wire.kube import Kube
 
@@ -29,17 +29,17 @@ CLAIMS = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/resourceclaims"
 def plan() -> Any:
     args = {
         "compute_classes": {"gpu": "pairs"},
-        "context_tokens": 8192,
+        "context": 8192,
         "longest_request_seconds": 60,
         "model": "llama-405b",
         "namespace": NAMESPACE,
-        "parameters_billion": 405.9,
+        "size": {"parameters_billion": 405.9},
         "replicas": 1,
         "served_name": "llama-3.1-405b",
         "service_account": "default",
         "weights": "gs://acme-models/llama-3.1-405b",
     }
-    return model_plan(args, [check_rung(RUNG, region="us-east5")])
+    return planned({**args, "rungs": [RUNG]}, "us-east5")
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from gke_inference.catalogue.rungs import check_rung
-from gke_inference.serving.model_plan import model_plan
 from gke_inference.serving.offline.batch_engine import BatchEngineArgs, job_of, objects, settings
+from tests.model_plans import planned
 from tests.running.batch.world import Program, client, line, over, read, submit
 from tests.running.stream.world import until
 from twin.cluster.agent.launching.tokens import api_server
@@ -62,7 +61,7 @@ def served(tmp_path: Path, context: ClusterContext, kube: Kube) -> Iterator[Prog
         "service_namespace": SPACE,
     }
     args = cast("BatchEngineArgs", given)
-    plan = model_plan(cast("dict[str, Any]", args["server"]), [check_rung(RUNG)])
+    plan = planned(args["server"])
     for role, obj in objects(args, plan, settings(args, "batches")).items():
         if role != "monitoring":  # this control plane has no kinds of Managed Prometheus
             kube.apply(to_object(obj), manager="test")

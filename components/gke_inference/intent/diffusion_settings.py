@@ -1,17 +1,10 @@
 """Generation of images and videos: what such a model offers its clients."""
 
-from typing import Annotated
-
 from pydantic import Field
 
 from gke_inference.settings import Settings
-from gke_inference.settings.fields import (
-    ModelName,
-    Weights,
-)
+from gke_inference.settings.fields import ImageSize, ModelName, Weights
 from gke_inference.settings.size import Size
-
-ImageSize = Annotated[str, Field(pattern=r"^[1-9][0-9]{1,3}x[1-9][0-9]{1,3}$")]
 
 
 class FurtherModel(Settings):

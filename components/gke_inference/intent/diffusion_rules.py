@@ -1,0 +1,150 @@
+"""Rules about models of images and videos: what the image server can run, and with what."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from gke_inference.catalogue.engines import DIFFUSION
+from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.catalogue.problems import join
+from gke_inference.intent.diffusion_settings import FurtherModel, ImageGeneration, Videos
+from gke_inference.intent.intent import ServingIntent
+from gke_inference.intent.words import Task
+from gke_inference.sizing.architectures import find_model, is_sdxl, known
+
+PATCH_PIXELS = 16
+"""Size granularity in pixels: in FLUX.1 and Wan, eight pixels are a latent and two latents a
+patch."""
+FRAMES_PER_LATENT = 4
+"""Frames that the decoder of Wan 2.1 makes of each latent frame but the first, which is one frame
+(`scale_factor_temporal` of diffusers' AutoencoderKLWan)."""
+SDXL_TOKENS = 77
+"""Tokens of a prompt for both encoders, which are CLIP."""
+WAN_TOKENS = 512
+"""Maximum tokens of a prompt of Wan 2.1 (`text_len` of Wan-Video/Wan2.1 wan/configs)."""
+_IMAGES, _VIDEOS = "images", "videos"
+_MODELS = join(_IMAGES, "models")
+
+
+def diffusion_problems(intent: ServingIntent) -> Iterator[InputError]:
+    """Yield settings of images and videos that a model cannot have."""
+    task = intent.task
+    for field, own in ((_IMAGES, Task.IMAGE), (_VIDEOS, Task.VIDEO)):
+        if task is not own and getattr(intent, field) is not None:
+            yield InputError(field, f"must not be set when task is {task}")
+    if not task.is_diffusion:
+        return
+    if intent.engine != DIFFUSION:
+        yield InputError("engine", f"must be {DIFFUSION} when task is {task}", intent.engine)
+    yield from _family("weights", intent.weights, intent.served_name, task)
+    if isinstance(intent.generated, Videos):
+        yield from _videos(intent, intent.generated)
+    elif intent.generated is not None:
+        yield from _images(intent, intent.generated)
+
+
+def _videos(intent: ServingIntent, videos: Videos) -> Iterator[InputError]:
+    yield from _sizes(_VIDEOS, videos.sizes)
+    for at, frames in enumerate(videos.frames):
+        if frames < 1 or frames % FRAMES_PER_LATENT != 1:
+            rule = f"must be a multiple of {FRAMES_PER_LATENT} plus 1, such as 81"
+            yield InputError(join(_VIDEOS, "frames", at), rule, frames)
+    if intent.settings.max_batch not in (None, 1):
+        rule = "must be 1 when task is video: a chip generates one video at a time"
+        yield InputError("settings.max_batch", rule, intent.settings.max_batch)
+    if intent.context > WAN_TOKENS:
+        name = intent.served_name
+        rule = f"must be at most {WAN_TOKENS} for {name}: Wan 2.1 reads no longer prompts"
+        yield InputError("context", rule, intent.context)
+
+
+def _images(intent: ServingIntent, images: ImageGeneration) -> Iterator[InputError]:
+    yield from _sizes(_IMAGES, images.sizes)
+    yield from _schedule(_IMAGES, images)
+    if images.sigmas and images.step_cache is not None:
+        rule = "must not be set when sigmas are given: a distilled schedule has no steps to skip"
+        yield InputError(join(_IMAGES, "step_cache"), rule, images.step_cache)
+    if images.models and intent.weights_claim is not None:
+        rule = "must not be set with a disk of weights: its root is the first model"
+        yield InputError(_MODELS, rule, Bare(", ".join(images.models)))
+    for name, model in images.models.items():
+        where = join(_MODELS, name)
+        if _bucket(model.weights) != _bucket(intent.weights):
+            rule = f"must be in the bucket of the first model ({intent.weights})"
+            yield InputError(join(where, "weights"), rule, model.weights)
+        yield from _schedule(where, model)
+        yield from _family(join(where, "weights"), model.weights, name, intent.task)
+    yield from _sdxl(intent, images)
+
+
+def _sizes(where: str, sizes: tuple[str, ...]) -> Iterator[InputError]:
+    for at, size in enumerate(sizes):
+        if any(int(side) % PATCH_PIXELS for side in size.split("x")):
+            rule = f"must be multiples of {PATCH_PIXELS}"
+            yield InputError(join(where, "sizes", at), rule, Bare(size))
+
+
+def _schedule(where: str, model: ImageGeneration | FurtherModel) -> Iterator[InputError]:
+    """Yield why a model cannot have a fixed schedule."""
+    sigmas = model.sigmas
+    if sigmas is None:
+        return
+    if sigmas[0] > 1 or not all(first > second for first, second in pairwise((*sigmas, 0.0))):
+        shown = Bare(", ".join(f"{sigma:g}" for sigma in sigmas))
+        rule = "must be strictly decreasing numbers in (0, 1]"
+        yield InputError(join(where, "sigmas"), rule, shown)
+    if model.steps is not None:
+        rule = "must not be set when sigmas are given: each is one step"
+        yield InputError(join(where, "steps"), rule, model.steps)
+
+
+def _family(where: str, weights: str, name: str, task: Task) -> Iterator[InputError]:
+    """Yield that a model is known, and not one that the image server can run for a task."""
+    found = find_model(weights, name)
+    is_video = task is Task.VIDEO
+    if found is not None and not (found.pipeline and found.is_video is is_video):
+        able = [each.name for each in known() if each.pipeline and each.is_video is is_video]
+        rule = f"must be of a model that engine {DIFFUSION} can run ({' or '.join(able)})"
+        yield InputError(where, rule, weights)
+
+
+def _sdxl(intent: ServingIntent, images: ImageGeneration) -> Iterator[InputError]:
+    """Yield settings that a server of Stable Diffusion XL rejects or ignores."""
+    sdxl: list[str] = []
+    if is_sdxl(intent.weights, intent.served_name):
+        sdxl.append(intent.served_name)
+        yield from _reading("", _IMAGES, intent.served_name, intent.context, images)
+    for name, model in images.models.items():
+        if is_sdxl(model.weights, name):
+            sdxl.append(name)
+            where = join(_MODELS, name)
+            yield from _reading(where, where, name, model.context, model)
+    if sdxl and images.step_cache is not None:
+        why = "a UNet has no first block whose output others reuse"
+        rule = f"must not be set for {sdxl[0]}: {why}"
+        yield InputError(join(_IMAGES, "step_cache"), rule, images.step_cache)
+
+
+def _reading(
+    where: str, steps: str, name: str, context: int | None, model: ImageGeneration | FurtherModel
+) -> Iterator[InputError]:
+    """Yield a length of prompts or a schedule that Stable Diffusion XL does not have.
+
+    Args:
+        where: Path of the part with `context`.
+        steps: Path of the part with `sigmas`.
+        name: Name of the model.
+        context: Length of its prompts, None for that of the first model.
+        model: Settings of its steps.
+    """
+    if context not in (None, SDXL_TOKENS):
+        why = "Stable Diffusion XL reads no longer prompts"
+        rule = f"must be {SDXL_TOKENS} for {name}: {why}"
+        yield InputError(join(where, "context"), rule, context)
+    if model.sigmas is not None:
+        rule = f"must not be set for {name}: its schedule is in its scheduler_config.json"
+        yield InputError(join(steps, "sigmas"), rule)
+
+
+def _bucket(weights: str) -> str | None:
+    """Return the bucket of a URI, or None for a path in the platform's bucket."""
+    return weights.split("/")[2] if weights.startswith("gs://") else None
