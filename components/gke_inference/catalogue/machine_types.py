@@ -3,9 +3,10 @@
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from .data_file import read_table
+from gke_inference.catalogue.data_file import read_table
+from gke_inference.catalogue.quotas import boots_never_from_hyperdisk, boots_only_from_hyperdisk
 
 _FILE = Path(__file__).parent / "data" / "machine_types.yaml"
 
@@ -31,3 +32,16 @@ def is_general(machine_type: str) -> bool:
 @cache
 def _document() -> dict[str, Any]:
     return read_table(_FILE)
+
+
+TYPES: Final = ("pd-balanced", "pd-standard", "pd-ssd", "hyperdisk-balanced")
+"""Types that a compute class can request (CRD ComputeClass, storage.bootDiskType)."""
+
+
+def boot_disks(machine_type: str) -> tuple[str, ...]:
+    """Return the boot disk types of a machine, or all types if not known."""
+    if boots_only_from_hyperdisk(machine_type):
+        return ("hyperdisk-balanced",)
+    if machine_type.startswith("g2-"):
+        return ("pd-balanced", "pd-ssd")
+    return TYPES[:-1] if boots_never_from_hyperdisk(machine_type) else TYPES
