@@ -1,6 +1,7 @@
 """Completions and chat, whole and streamed."""
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator
 from functools import partial
 from typing import Any
@@ -15,7 +16,6 @@ from simulator.server.bodies.asks import CompletionRequest, Server, read_asks, r
 from simulator.server.bodies.errors import engine_dead
 from simulator.server.bodies.images import MediaSupport
 from simulator.server.bodies.json_answers import json_response
-from simulator.server.load_report import load_report
 from simulator.server.models_api import ServedModels
 from simulator.server.submission import ended, queue_all
 from simulator.server.tracing import tracer_of
@@ -250,3 +250,21 @@ async def interleaved(sources: list[AsyncGenerator[bytes, None]]) -> AsyncGenera
 
 async def _send(response: web.StreamResponse, body: Json) -> None:
     await response.write(event(body))
+
+
+ASKED = "endpoint-load-metrics-format"
+REPORT = "endpoint-load-metrics"
+
+
+def load_report(http: web.Request, engine: Engine) -> dict[str, str]:
+    """Return the header with KV cache utilization and queue, or nothing if it is not asked for."""
+    kind = http.headers.get(ASKED, "").lower()
+    scheduler = engine.scheduler
+    values = {
+        "kv_cache_usage_perc": float(scheduler.cache.usage),
+        "num_requests_waiting": float(len(scheduler.waiting)),
+    }
+    if kind == "text":
+        named = ", ".join(f"named_metrics.{name}={value}" for name, value in values.items())
+        return {REPORT: f"TEXT {named}"}
+    return {REPORT: f"JSON {json.dumps({'named_metrics': values})}"} if kind == "json" else {}

@@ -4,6 +4,7 @@ The official client handles kubeconfigs, credential plugins, TLS and connection 
 module uses it, because it has no type annotations.
 """
 
+import importlib
 import json
 import queue
 import threading
@@ -13,7 +14,16 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlencode
 
-from twin.host.lazy import Later
+
+class Later:
+    """A placeholder for a module, which is loaded on the first access to a name."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        return getattr(importlib.import_module(self._name), attribute)
+
 
 JsonObject = dict[str, Any]
 _client: Any = Later("kubernetes.client")

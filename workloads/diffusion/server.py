@@ -5,6 +5,8 @@ import base64
 import contextlib
 import json
 import logging
+import re
+import secrets
 import signal
 import sys
 import time
@@ -15,14 +17,20 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from workloads.common import logs
-
-from . import videos
-from .config import Settings
-from .metrics import Metrics
-from .protocol import IMAGES, VIDEOS, ApiError, ImageRequest, answer, model_list, parse
-from .service import Service, Shown
-from .streaming import respond
-from .traces import trace_of
+from workloads.diffusion import videos
+from workloads.diffusion.config import Settings
+from workloads.diffusion.metrics import Metrics
+from workloads.diffusion.protocol import (
+    IMAGES,
+    VIDEOS,
+    ApiError,
+    ImageRequest,
+    answer,
+    model_list,
+    parse,
+)
+from workloads.diffusion.service import Service, Shown
+from workloads.diffusion.streaming import respond
 
 _LARGEST_BODY = 1_000_000
 _SERVICE = web.AppKey("service", Service)
@@ -190,3 +198,12 @@ def main(settings: Settings) -> None:
     except OSError as error:  # such as a port that is taken
         sys.stderr.write(json.dumps({"severity": "ERROR", "message": str(error)}) + "\n")
         sys.exit(2)
+
+
+_PARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
+
+
+def trace_of(traceparent: str | None) -> str:
+    """Return the trace of a W3C `traceparent`, or a new one."""
+    match = _PARENT.fullmatch((traceparent or "").strip().lower())
+    return match.group(1) if match else secrets.token_hex(16)

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from gke_inference.catalogue.machine_types import boot_disks
+
 from .accelerators import (
     Accelerator,
     Machine,
@@ -24,7 +26,6 @@ from .accelerators import (
     tpu_slice,
     zones_of,
 )
-from .boot_disks import boot_disks
 from .input_error import UNSAID, Bare, InputError
 from .node_networks import node_network
 from .node_placement import node_placement

@@ -11,6 +11,7 @@ from gke_inference.base.manifests import register
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.load_balancing import CLIENT_OF_A_GATEWAY
 from gke_inference.catalogue.problems import join, one_of
+from gke_inference.clients.program import Store
 
 from .callout import callout_objects, traffic_extension
 from .certificates import check_networks
@@ -24,7 +25,6 @@ from .rules import (
     check_team_of_people,
 )
 from .settings import REPLICAS
-from .store import Store
 
 
 class ClientGate(pulumi.ComponentResource):

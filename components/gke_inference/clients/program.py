@@ -7,15 +7,42 @@ valid YAML.
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from gke_inference.clients.certificates import described
+from gke_inference.clients.gate_inputs import (
+    AnswerCacheArgs,
+    ClientGateArgs,
+    ClientGuardArgs,
+    ClientModelArgs,
+)
+from gke_inference.clients.people import token_of_people
+from gke_inference.clients.settings import (
+    ANONYMOUS,
+    REPLICAS,
+    THRESHOLD,
+    TTL_SECONDS,
+    TeamSettings,
+    TokenIssuer,
+)
 from gke_inference.settings.fields import DEFAULT_CONTEXT
 
-from .certificates import described
-from .gate_inputs import AnswerCacheArgs, ClientGateArgs, ClientGuardArgs, ClientModelArgs
-from .people import token_of_people
-from .settings import ANONYMOUS, REPLICAS, THRESHOLD, TTL_SECONDS, TeamSettings, TokenIssuer
-from .store import Store
+
+@dataclass(frozen=True)
+class Store:
+    """A store, and how the gate connects to it."""
+
+    address: str
+    certificates: str | None = None
+    """CA certificates of the store, or None if it has no TLS."""
+
+    def settings(self) -> dict[str, Any]:
+        """Return the store in the program's format."""
+        if self.certificates is None:
+            return {"address": self.address}
+        return {"address": self.address, "ca": self.certificates, "tls": True}
+
 
 _LIMITS = ("monthly_usd", "requests_per_minute", "tokens_per_minute", "tokens_per_month")
 

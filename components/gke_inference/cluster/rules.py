@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Final
 
-from gke_inference.catalogue.boot_disks import boot_disks
 from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.catalogue.machine_types import boot_disks
 from gke_inference.catalogue.problems import join
 
 from .settings import ClusterMode, Maintenance, SystemPoolSettings

@@ -14,10 +14,8 @@ from gke_inference.base.manifests import (
     role_binding,
 )
 from gke_inference.catalogue.versions import api
-
-from .chip_quota import chip_quota
-from .network_policies import AllowedIngressArgs, network_policies
-from .settings import PodSecurity, QuotaChips
+from gke_inference.namespace.network_policies import AllowedIngressArgs, network_policies
+from gke_inference.namespace.settings import PodSecurity, QuotaChips
 
 _QUOTA = "accelerators"
 
@@ -117,3 +115,20 @@ def namespace_object(name: str, level: str) -> Manifest:
         "pod-security.kubernetes.io/warn": level,
     }
     return manifest("namespace", name, labels=labels)
+
+
+def chip_quota(name: str, namespace: str, *, gpu: int = 0, tpu: int = 0) -> Manifest:
+    """Return a ResourceQuota. For extended resources, only requests can be limited.
+
+    kubernetes.io/docs/concepts/policy/resource-quotas, "Resource quota for extended resources".
+
+    Args:
+        name: Name of the object.
+        namespace: Namespace of the object.
+        gpu: Number of GPUs that its pods may request in total.
+        tpu: Number of TPU chips.
+    """
+    hard = {"requests.nvidia.com/gpu": str(gpu), "requests.google.com/tpu": str(tpu)}
+    return manifest(
+        "resource_quota", name, namespace, labels=labels_for(name, "quota"), spec={"hard": hard}
+    )

@@ -21,8 +21,8 @@ from gke_inference.cluster.workload_identity import (
     grant_buckets,
     namespace_principals,
 )
+from gke_inference.namespace.serving_namespace import chip_quota
 
-from .chip_quota import chip_quota
 from .settings import QuotaChips
 
 _NAME = "team"

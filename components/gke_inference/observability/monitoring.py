@@ -8,12 +8,11 @@ from pydantic import Field
 from gke_inference.base.checked import checked
 from gke_inference.base.inputs import under
 from gke_inference.base.manifests import Manifest, labels_for, manifest, register
+from gke_inference.catalogue.engine_metrics import UNPLACED_REPLICAS
 from gke_inference.catalogue.engines import EngineName, engine
+from gke_inference.observability.promql import ROLE
+from gke_inference.observability.settings import SCRAPE_SECONDS, ScrapeSeconds
 from gke_inference.settings.fields import Port
-
-from .monitoring_rules import recording_rules
-from .promql import ROLE
-from .settings import SCRAPE_SECONDS, ScrapeSeconds
 
 
 class MonitoringArgs(TypedDict):
@@ -137,3 +136,33 @@ def _check(args: MonitoringArgs) -> None:
         raise pulumi.InputPropertyError(
             "filledDeployment", f"must be one of deployments ({known}), got {filled!r}"
         )
+
+
+def recording_rules(
+    model: str, namespace: str, deployment: str, *, is_group: bool = False
+) -> list[Manifest]:
+    """Return the series that another Deployment's autoscaler follows: replicas without a node.
+
+    Of a LeaderWorkerSet, only leaders count, which are named NAME-GROUP. A pod that has a node and
+    pulls its image is also Pending but needs no replacement, so only pods that the scheduler could
+    not place count. The metric exists for such pods only, and an autoscaler whose metric has no
+    value never scales in, so the absence of pods is recorded as 0.
+    """
+    pods = f"{deployment}-[0-9]+" if is_group else f"{deployment}-.*"
+    return [
+        {
+            "expr": _unschedulable(namespace, pods),
+            "labels": {"model": model},
+            "record": UNPLACED_REPLICAS,
+        }
+    ]
+
+
+def _unschedulable(namespace: str, pods: str) -> str:
+    """Return the expression for the number of pods that cannot be scheduled.
+
+    In GKE's package POD (docs.cloud.google.com/kubernetes-engine/docs/how-to/kube-state-metrics).
+    """
+    return (
+        f'sum(kube_pod_status_unschedulable{{namespace="{namespace}",pod=~"{pods}"}}) or vector(0)'
+    )

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from gke_inference.catalogue.engine_metrics import UNPLACED_REPLICAS
-from gke_inference.observability.monitoring_rules import recording_rules
+from gke_inference.observability.monitoring import recording_rules
 from twin.toolchain import tool
 
 pytestmark = pytest.mark.needs_tools

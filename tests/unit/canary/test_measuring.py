@@ -16,7 +16,7 @@ from infra.stack import Exposure, Front
 from infra.stack.problems import StackError
 from scripts.canary.comparison import Share
 from scripts.canary.measuring import Measured, Version, counters_of, growth, versions_of
-from scripts.canary.percent import write_percent
+from scripts.canary.rollout import write_percent
 from scripts.canary.steps import NotMeasurable
 from twin.cluster.monitoring.promql import QueryError, Sample
 

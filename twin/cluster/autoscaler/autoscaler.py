@@ -13,7 +13,6 @@ from dataclasses import replace
 from twin.cluster.autoscaler import buffers as capacity_buffers
 from twin.cluster.autoscaler import rungs as autoscaler_rungs
 from twin.cluster.autoscaler.events import EventRecorder
-from twin.cluster.autoscaler.image_disks import missing_image
 from twin.cluster.autoscaler.migration import Migrations
 from twin.cluster.autoscaler.plan import Scan, Verdict, plan
 from twin.cluster.autoscaler.pods import Pod, Room
@@ -22,11 +21,14 @@ from twin.cluster.autoscaler.rungs import Class, Offer, Rung
 from twin.cluster.autoscaler.shrink import Shrinker
 from twin.cluster.autoscaler.state import Cluster, ClusterState
 from twin.cluster.base.context import ClusterContext
+from twin.cluster.base.fields import part, parts
 from twin.cluster.base.pace import rest, wait_unless
 from twin.cluster.nodes import node_objects as nodes
 from twin.cluster.nodes.provisioning import Group, Provisioner
-from twin.wire.kube import KubeError
-from twin.world.capacity import Answer, claim_for
+from twin.host.paths import TwinPaths
+from twin.wire.kube import JsonObject, KubeError
+from twin.world.capacity import Answer, World, claim_for
+from twin.world.store import list_resources
 
 _LOG = logging.getLogger(__name__)
 _IDLE_SECONDS = 0.5
@@ -276,3 +278,25 @@ def _index(offer: Offer) -> int | None:
 def _rooms(group: Group, seen: Set[str]) -> list[Room]:
     missing = [name for name in group.names if name not in seen]
     return [autoscaler_rungs.room_of(group.shape, group.zone) for _ in missing]
+
+
+_IMAGE = "gcp:compute/image:Image"
+
+
+def missing_image(paths: TwinPaths, project: str, rule: JsonObject) -> Answer | None:
+    """Return the response to a request for nodes whose disk image does not exist, if so.
+
+    Rule: cloud.given.
+
+    Args:
+        paths: Paths of the twin.
+        project: Project of the cluster, for images whose disk names none.
+        rule: Rule of the compute class.
+    """
+    for disk in parts(part(rule, "storage"), "secondaryBootDisks"):
+        path = f"projects/{disk.get('project') or project}/global/images/{disk['diskImageName']}"
+        if World.load(paths.capacity_file).gives(path):
+            continue
+        if not any(each.id == path for each in list_resources(paths, (_IMAGE,))):
+            return Answer("not-found", "NOT_FOUND", f"The resource '{path}' was not found")
+    return None

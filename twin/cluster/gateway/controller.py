@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from twin.cluster.base.context import ClusterSpec
 from twin.cluster.base.watches import Watches
-from twin.cluster.gateway import named_addresses, named_armor, named_certificates
+from twin.cluster.gateway import named, named_certificates
 from twin.cluster.gateway.cloud_objects import CloudObjects
 from twin.cluster.gateway.cluster_network import network_of
 from twin.cluster.gateway.envoy.dataplane import DataPlane, folder_name
@@ -158,7 +158,7 @@ class GatewayController:
         objects["Gateway"] = {key: each for key, each in gateways if not _is_deleted(each)}
         return Snapshot(
             objects,
-            address_named=lambda name: named_addresses.lookup(
+            address_named=lambda name: named.address_named(
                 self._ctx.paths, self._ctx.spec.region, name
             ),
             certificate_named=self._certificate,
@@ -172,7 +172,7 @@ class GatewayController:
 
     def _denials(self, name: str) -> tuple[Denial, ...]:
         spec = self._ctx.spec
-        return named_armor.lookup(self._ctx.paths, spec.project, spec.region, name)
+        return named.denials_named(self._ctx.paths, spec.project, spec.region, name)
 
     def _google_api(self, name: str) -> tuple[str, int] | None:
         """Return the address of a Google service: Model Armor of the cluster's region, or None."""

@@ -16,6 +16,7 @@ import yaml
 from gke_inference.catalogue.managed_prometheus import collectors_namespace
 from twin.cluster.base import podports
 from twin.cluster.base.context import ClusterContext
+from twin.cluster.base.fields import part, parts
 from twin.cluster.base.informer import Informer
 from twin.cluster.base.network_policies import lets_in, sent_by_pod
 from twin.cluster.base.reports import timestamp
@@ -34,7 +35,6 @@ from twin.cluster.monitoring.kube_state_metrics import KubeStateMetrics
 from twin.cluster.monitoring.promql import QueryError
 from twin.cluster.monitoring.scrape import ConfigError
 from twin.cluster.monitoring.server import PrometheusServer
-from twin.cluster.monitoring.status import status_of
 from twin.providers.gcp.effects import pubsub
 from twin.toolchain import wait_for
 from twin.wire.kube import JsonObject, KubeError
@@ -278,3 +278,33 @@ def _put(file: Path, text: str) -> bool:
     partial.write_text(text)
     partial.replace(file)
     return True
+
+
+_TYPE = "ConfigurationCreateSuccess"
+
+
+def status_of(obj: JsonObject, problem: str | None, now: str) -> JsonObject | None:
+    """Return the new status of an object; None if it is unchanged.
+
+    Args:
+        obj: object from the API server.
+        problem: reason why it has no configuration; None if it has one.
+        now: current time in Kubernetes format.
+    """
+    status, generation = part(obj, "status"), obj["metadata"].get("generation", 1)
+    word = "True" if problem is None else "False"
+    held: list[JsonObject] = [c for c in parts(status, "conditions") if c["type"] == _TYPE]
+    old: JsonObject = held[0] if held else {}
+    is_same = old.get("status") == word and old.get("message", "") == (problem or "")
+    if is_same and status.get("observedGeneration") == generation:
+        return None
+    since = old.get("lastTransitionTime") if old.get("status") == word else None
+    condition: JsonObject = {
+        "type": _TYPE,
+        "status": word,
+        "lastUpdateTime": now,
+        "lastTransitionTime": since or now,
+    }
+    if problem is not None:
+        condition |= {"reason": "ScrapeConfigError", "message": problem}
+    return {"observedGeneration": generation, "conditions": [condition]}

@@ -14,7 +14,7 @@ from twin.providers.gcp.resources.computed_outputs import created, updated
 from twin.providers.gcp.resources.given import is_given
 from twin.providers.gcp.resources.identity import resource_id
 from twin.providers.gcp.resources.members import check_member
-from twin.providers.gcp.resources.pools.network_quotas import check_network_quota
+from twin.providers.gcp.resources.pools.networks import check_network_quota
 from twin.providers.gcp.resources.references import Link, links, owned, uses
 from twin.providers.gcp.resources.registries import check_credentials
 from twin.providers.gcp.schema import Resource, resource

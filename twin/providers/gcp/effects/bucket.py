@@ -1,12 +1,13 @@
 """Buckets and objects in fake-gcs-server."""
 
 import io
+import shutil
 import urllib.parse
 import zipfile
 from pathlib import Path
 
-from twin.host.paths import REPOSITORY
-from twin.providers.gcp.effects import gcs, mounted
+from twin.host.paths import REPOSITORY, TwinPaths
+from twin.providers.gcp.effects import gcs
 from twin.providers.gcp.effects.base import Effect, World
 from twin.providers.gcp.iam import endpoint
 from twin.providers.gcp.resources.buckets import check_bucket
@@ -36,7 +37,7 @@ class BucketEffect(Effect):
         is_held = get_path(record.outputs, "retentionPolicy.retentionPeriod") is not None
         if is_held or record.outputs.get("forceDestroy") is not True:
             objects = sum(1 for _ in gcs.objects(world.paths, record.name))
-            found = objects + mounted.count(world.paths, record.name)
+            found = objects + _count_mounted(world.paths, record.name)
             if is_held and found:
                 text = f"Object in {record.name} is subject to bucket's retention policy and cannot"
                 raise CloudError(
@@ -47,7 +48,7 @@ class BucketEffect(Effect):
     def delete(self, world: World, record: Record) -> None:
         """Delete the bucket and its remaining objects."""
         gcs.delete_bucket(world.paths, record.name)
-        mounted.remove(world.paths, record.name)
+        _remove_mounted(world.paths, record.name)
 
     def exists(self, world: World, record: Record) -> bool:
         """Return whether the bucket still exists in the object storage."""
@@ -136,3 +137,18 @@ def _zip(files: dict[str, bytes]) -> bytes:
         for name, content in sorted(files.items()):
             archive.writestr(zipfile.ZipInfo(name), content)
     return buffer.getvalue()
+
+
+def _mounted(paths: TwinPaths, bucket: str) -> Path:
+    """Return the folder of a mounted bucket, outside the object storage."""
+    return paths.volumes / "buckets" / bucket
+
+
+def _count_mounted(paths: TwinPaths, bucket: str) -> int:
+    """Return the number of objects that pods have written to a bucket."""
+    return sum(1 for file in _mounted(paths, bucket).rglob("*") if file.is_file())
+
+
+def _remove_mounted(paths: TwinPaths, bucket: str) -> None:
+    """Remove the files that pods have written to a bucket, if any."""
+    shutil.rmtree(_mounted(paths, bucket), ignore_errors=True)

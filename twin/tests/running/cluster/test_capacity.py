@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from gke_inference.observability.monitoring_rules import recording_rules
+from gke_inference.observability.monitoring import recording_rules
 from twin.cluster.nodes.pools import is_ready
 from twin.wire.kube import KubeError
 

@@ -3,7 +3,7 @@
 import pytest
 
 from gke_inference.catalogue.load_balancing import balancers
-from twin.cluster.monitoring import durations, scrape, status, system_jobs, targets
+from twin.cluster.monitoring import controller, durations, scrape, system_jobs, targets
 
 CLUSTER = {"cluster": "c", "location": "us-east5", "project_id": "acme"}
 CLOCK = durations.Clock(speed=100, shortest=1.0)
@@ -190,14 +190,14 @@ def test_an_endpoint_with_a_password_is_refused():
 
 def test_a_status_changes_only_with_the_generation_or_the_outcome():
     obj = {"metadata": {"generation": 2}}
-    first = status.status_of(obj, None, "t1")
+    first = controller.status_of(obj, None, "t1")
     assert first is not None
     assert first["conditions"][0]["status"] == "True"
-    assert status.status_of(obj | {"status": first}, None, "t2") is None
-    refused = status.status_of(obj | {"status": first}, "no", "t2")
+    assert controller.status_of(obj | {"status": first}, None, "t2") is None
+    refused = controller.status_of(obj | {"status": first}, "no", "t2")
     assert refused is not None
     assert refused["conditions"][0]["lastTransitionTime"] == "t2"
-    newer = status.status_of({"metadata": {"generation": 3}, "status": first}, None, "t3")
+    newer = controller.status_of({"metadata": {"generation": 3}, "status": first}, None, "t3")
     assert newer is not None
     assert newer["conditions"][0]["lastTransitionTime"] == "t1"
 

@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from twin.cluster.gateway import named_addresses
+from twin.cluster.gateway import named
 from twin.cluster.gateway.translation.gateways import programmed
 from twin.cluster.gateway.translation.objects import NamedAddress
 from twin.cluster.gateway.translation.translate import translate
@@ -33,10 +33,10 @@ def test_a_reserved_address_is_found_in_the_clouds_state(tmp_path):
         outputs = {"address": address, "region": region}
         store.add(new_record(kind, path, "models", "p", "urn", {}, outputs), [])
         store.set(kind, path, status="ready")
-    found = named_addresses.lookup(paths, "us-east1", "models")
+    found = named.address_named(paths, "us-east1", "models")
     assert found == NamedAddress("127.32.0.8", "PREMIUM")
-    assert named_addresses.lookup(paths, "us-east1", "gone") is None
-    assert named_addresses.lookup(paths, "us-west1", "models") is None
+    assert named.address_named(paths, "us-east1", "gone") is None
+    assert named.address_named(paths, "us-west1", "models") is None
 
 
 def test_a_regional_gateway_is_not_programmed_with_an_address_of_the_premium_tier():

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from twin.providers.gcp.resources.pools.network_quotas import check_network_quota
+from twin.providers.gcp.resources.pools.networks import check_network_quota
 from twin.tests.unit.gcp.conftest import PROJECT, Cloud, Refused
 from twin.wire.property_values import CloudError
 from twin.world.capacity import World

@@ -1,8 +1,14 @@
-"""Google's requirements for a node pool whose accelerators have their own networks."""
+"""What Google requires of the networks of node pools: profiles of networks, and quotas."""
 
+from collections.abc import Callable
+
+from twin.providers.gcp.schema import Resource
 from twin.wire.property_values import CloudError, Json, as_list, get_path
+from twin.world.capacity import World
 from twin.world.machines import UnknownMachineError, machine
+from twin.world.network_quota import QUOTAS, Profile, over_network_quota, pool_profile
 from twin.world.node_networks import has_network_profile
+from twin.world.store import Store
 
 
 def check_networks(inputs: Json, cluster: Json) -> None:
@@ -37,3 +43,19 @@ def check_networks(inputs: Json, cluster: Json) -> None:
 
 def _refuse(message: str) -> None:
     raise CloudError(400, message, "badRequest")
+
+
+def check_network_quota(
+    known: Resource, inputs: Json, project: str, store: Store, world: Callable[[], World]
+) -> None:
+    """Refuse networks beyond a quota (rule quota.networks).
+
+    Raises:
+        CloudError: In Google's wording.
+    """
+    new: Profile | str | None = QUOTAS.get(known.token)
+    if new is None and known.kind == "container/nodePool":
+        new = pool_profile(inputs)
+    problem = None if new is None else over_network_quota(world(), store, project, new)
+    if problem is not None:
+        raise CloudError(403, problem, "quotaExceeded")

@@ -1,8 +1,10 @@
-"""Reserved addresses of the cloud, by name."""
+"""Objects of the twin's cloud that gateways name: reserved addresses and security policies."""
 
 from twin.cluster.gateway.translation.objects import NamedAddress
 from twin.host.paths import TwinPaths
+from twin.providers.gcp.resources.security_policies import Denial, denials
 from twin.wire.property_values import last_segment
+from twin.world import store
 
 ADDRESS_TYPES = (
     "gcp:compute/address:Address",
@@ -10,7 +12,7 @@ ADDRESS_TYPES = (
 )
 
 
-def lookup(paths: TwinPaths, region: str, name: str) -> NamedAddress | None:
+def address_named(paths: TwinPaths, region: str, name: str) -> NamedAddress | None:
     """Return a reserved address by name, or None if it does not exist.
 
     Args:
@@ -18,8 +20,6 @@ def lookup(paths: TwinPaths, region: str, name: str) -> NamedAddress | None:
         region: Region of the Gateway; regional addresses of other regions are not found.
         name: Name of the address in the Gateway.
     """
-    from twin.world import store  # noqa: PLC0415  (a Gateway without such an address needs no cloud)
-
     for each in store.list_resources(paths, ADDRESS_TYPES):
         if each.name != name or each.status == "creating":
             continue
@@ -30,3 +30,15 @@ def lookup(paths: TwinPaths, region: str, name: str) -> NamedAddress | None:
         tier = "" if is_inner else str(found.get("networkTier") or "PREMIUM")
         return NamedAddress(str(found["address"]), tier)
     return None
+
+
+_POLICY = "gcp:compute/regionSecurityPolicy:RegionSecurityPolicy"
+
+
+def denials_named(paths: TwinPaths, project: str, region: str, name: str) -> tuple[Denial, ...]:
+    """Return what a region's policy refuses; empty if there is no such policy."""
+    if not paths.cloud_db.exists():
+        return ()
+    path = f"projects/{project}/regions/{region}/securityPolicies/{name}"
+    found = store.Store(paths.cloud_db).get(_POLICY, path)
+    return () if found is None else tuple(denials(found.inputs))
