@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.intent.intent import ALL2ALL
 from gke_inference.sizing.architectures import Architecture, find_model
-from infra.estimate.costing import loaded_model
+from gke_inference.sizing.memory import Loaded, loaded
 from infra.plan import Plan
 from infra.stack import Model, Task
 from infra.stack.pictures import FurtherModel, ImageGeneration, Videos
@@ -44,7 +44,7 @@ def unit_costs(plan: Plan, bill: Bill, traffic: Traffic = DEFAULT_TRAFFIC) -> tu
 
     Args:
         plan: The resolved stack of the bill.
-        bill: Result of `planner.choice.cost.bill` for `infra.estimate.costing.served`.
+        bill: Result of `planner.choice.cost.bill` for `infra.estimate.stack_cost.served`.
         traffic: Assumed requests.
     """
     return tuple(
@@ -225,3 +225,21 @@ def _of_half(asked: Asked, rung: Rung, traffic: Traffic, role: str, threshold: i
         return token_speed(asked, rung, traffic)
     why = f"of prompts {computed:.0f} tokens are computed, and below {threshold} decode does it"
     return Speed(MILLION_TOKENS, None, why)
+
+
+def loaded_model(name: str, model: Model) -> Loaded:
+    """Return a model as its engine loads it.
+
+    Args:
+        name: Name of the model in the stack.
+        model: Any model except an image model.
+    """
+    dtype = model.settings.kv_cache_dtype
+    return loaded(
+        model.weights,
+        name,
+        parameters_billion=model.size.parameters_billion,
+        bits=model.size.bits,
+        context=model.context,
+        kv_cache_dtype=dtype.value if dtype is not None else None,
+    )

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from infra.estimate.costing import served, starts
+from infra.estimate.cold_starts import starts
 from infra.estimate.quota_check import Limit, Standing, standings
 from infra.estimate.quota_needs import Need, needs
-from infra.estimate.stack_cost import StackCost, stack_cost
+from infra.estimate.stack_cost import StackCost, served, stack_cost
 from infra.estimate.unit_costs import DEFAULT_TRAFFIC, ModelCost, by_model, unit_costs
 from infra.plan import Plan
 from infra.plan.front import endpoint
