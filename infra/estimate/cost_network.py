@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from gke_inference.catalogue.platform_prices import unit_price
-from infra.estimate.cost_nodes import Nodes
-from infra.estimate.cost_parts import NETWORK, Part, always, hourly, listed, part
+from infra.estimate.cost_parts import NETWORK, Nodes, Part, always, hourly, listed, part
 from infra.estimate.usage import Usage
 from infra.plan.front import has_internal_gateways, in_front, is_published
 from infra.stack import Front, Platform

@@ -118,3 +118,14 @@ def listed(group: str, what: str, region: str, item: str, count: Count, *, unit:
 
 def _per_hour(price: UnitPrice) -> float:
     return price.usd if price.per == "hour" else price.usd / HOURS_PER_MONTH
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Nodes of one type in a region."""
+
+    machine_type: str
+    disk_type: str
+    """Boot disk type."""
+    disk_gib: int
+    count: Count

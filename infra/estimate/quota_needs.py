@@ -22,7 +22,6 @@ from infra.estimate.claims import Claim, claims, upgrades
 from infra.estimate.quota_network import backend_requirements, network_requirements
 from infra.estimate.quota_nodes import QuotaRequirement, system_requirements
 from infra.plan import Plan, RegionCapacity, RegionPlan
-from infra.stack import Layer
 
 __all__ = ["Need", "Part", "model_requirements", "needs", "upgrade_requirements"]
 
@@ -81,14 +80,13 @@ def needs(plan: Plan) -> list[Need]:
     Project-wide quotas come last.
     """
     found = _Sums()
-    has_clusters = plan.platform.layer is not Layer.SERVING
     for region in plan.regions.values():
         for claim in claims(region):
             found.add(model_requirements(region, claim))
-        if has_clusters:
+        if plan.has_clusters:
             found.add(upgrade_requirements(region))
             found.add(system_requirements(region))
-    if has_clusters:
+    if plan.has_clusters:
         found.add(network_requirements(plan))
     else:
         found.add(backend_requirements(plan))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.intent.expert_settings import Experts
 from gke_inference.sizing.architectures import Architecture, find_model
-from infra.estimate.costing import loaded_model
+from gke_inference.sizing.memory import Loaded, loaded
 from infra.plan import Plan
 from infra.stack import FurtherModel, ImageGeneration, Model, Role, Task, Videos
 from planner.amount import AmountRange
@@ -43,7 +43,7 @@ def unit_costs(plan: Plan, bill: Bill, traffic: Traffic = DEFAULT_TRAFFIC) -> tu
 
     Args:
         plan: The resolved stack of the bill.
-        bill: Result of `planner.choice.cost.bill` for `infra.estimate.costing.served`.
+        bill: Result of `planner.choice.cost.bill` for `infra.estimate.stack_cost.served`.
         traffic: Assumed requests.
     """
     return tuple(
@@ -223,3 +223,20 @@ def _of_half(asked: Asked, rung: Rung, traffic: Traffic, role: str, threshold: i
         return token_speed(asked, rung, traffic)
     why = f"of prompts {computed:.0f} tokens are computed, and below {threshold} decode does it"
     return Speed(MILLION_TOKENS, None, why)
+
+
+def loaded_model(name: str, model: Model) -> Loaded:
+    """Return a model as its engine loads it.
+
+    Args:
+        name: Name of the model in the stack.
+        model: Any model except an image model.
+    """
+    return loaded(
+        model.weights,
+        name,
+        parameters_billion=model.size.parameters_billion,
+        bits=model.size.bits,
+        context=model.context,
+        kv_cache_dtype=model.settings.kv_cache_dtype,
+    )

@@ -19,7 +19,7 @@ from infra.plan.front import has_body_router
 from infra.plan.guardrails import has_guards
 from infra.plan.names import Names
 from infra.plan.served import ServedModel
-from infra.stack import Images, Layer, Platform
+from infra.stack import Capacity, Images, Layer, Platform
 from infra.stack.layers import platform_name
 
 
@@ -178,7 +178,7 @@ def resolve_images(
         owner=platform_name(str(platform.platform)) if platform.layer is Layer.SERVING else None,
         project=platform.project,
         regions=regions,
-        engines=_every_engine(platform) if is_platform else _engines(models),
+        engines=_every_engine(platform.capacity.values()) if is_platform else _engines(models),
         programs=_programs(platform, operators),
         are_engines_decided=not is_platform,
         attestor=names.attestor(),
@@ -196,8 +196,8 @@ def _engines(models: Mapping[str, tuple[ServedModel, ...]]) -> frozenset[str]:
     )
 
 
-def _every_engine(platform: Platform) -> frozenset[str]:
-    rungs = [rung for capacity in platform.capacity.values() for rung in capacity.rungs]
+def _every_engine(capacities: Iterable[Capacity]) -> frozenset[str]:
+    rungs = [rung for capacity in capacities for rung in capacity.rungs]
     kinds = {"tpu" if rung.is_tpu else "gpu" for rung in rungs}
     return frozenset(f"{engine}_{kind}" for engine in engine_names() for kind in kinds) & frozenset(
         images()

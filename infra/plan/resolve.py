@@ -141,6 +141,11 @@ class Plan:
     models: Mapping[str, tuple[ServedModel, ...]]
     """Every model in each of its regions, each followed by its canary."""
 
+    @property
+    def has_clusters(self) -> bool:
+        """Whether the stack has clusters: a serving stack uses those of its platform."""
+        return self.names.layer is not Layer.SERVING
+
 
 def resolve(platform: Platform) -> Plan:
     """Return the resolved form of a stack.

@@ -86,4 +86,4 @@ def check(platform: Platform, *, with_digests: bool = True) -> Iterator[InputErr
             yield from check_pinned(plan)
             yield from check_ray(plan)
             yield from check_attested(plan.images)
-        yield from check_amount(platform)
+        yield from check_amount(plan)

@@ -7,7 +7,7 @@ from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.problems import join, suggest
 from gke_inference.observability.rules import check_percents, check_recipients
 from infra.estimate.stack_cost import stack_cost
-from infra.plan import resolve
+from infra.plan import Plan
 from infra.stack import Budget, Covers, Platform, ReceiverKind
 from planner.choice.cost import HOURS_PER_MONTH
 
@@ -49,16 +49,16 @@ def _check_notify(platform: Platform, budget: Budget) -> Iterator[InputError]:
         yield InputError(join("budget", "notify"), "must not repeat a receiver", name, " twice")
 
 
-def check_amount(platform: Platform) -> Iterator[InputError]:
+def check_amount(plan: Plan) -> Iterator[InputError]:
     """Yield a budget that every month would exceed, which makes its alerts useless.
 
     Args:
-        platform: A stack without other problems.
+        plan: A stack without other problems.
     """
-    budget = platform.budget
+    budget = plan.platform.budget
     if budget is None:
         return
-    cost = stack_cost(resolve(platform)).counted(budget.covers, "minimum")
+    cost = stack_cost(plan).counted(budget.covers, "minimum")
     listed = cost.value * HOURS_PER_MONTH
     exact = listed * (100 - budget.discount_percent) / 100
     least = math.ceil(exact - _ROUNDING)  # budgets are whole dollars

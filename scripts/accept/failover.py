@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from infra.estimate.costing import starts
+from infra.estimate.cold_starts import starts
 from infra.plan import ServedModel
 from infra.stack import Task
 from scripts.accept.deployed import Cluster, Deployed, Door, seen

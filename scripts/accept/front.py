@@ -6,7 +6,6 @@ from dataclasses import replace
 from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
 from gke_inference.front.routes import PATH_OF_MODELS
 from infra.plan.front import answering, endpoint, paths_of_models, port_of
-from infra.plan.names import resolve_names
 from infra.stack import Front, Layer, Platform, Task
 from scripts.accept.answers import question_of
 from scripts.accept.deployed import Deployed, Door, seen
@@ -87,7 +86,7 @@ def _door(deployed: Deployed) -> Door:
         CloudError: Google refuses.
     """
     platform = deployed.plan.platform
-    name = resolve_names(platform).front()
+    name = deployed.plan.names.front()
     url = f"compute.googleapis.com/compute/v1/projects/{platform.project}/global/addresses/{name}"
     try:
         address = str(deployed.cloud.get(url)["address"])

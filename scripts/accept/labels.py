@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from gke_inference.catalogue.labels import MANAGED_BY
-from infra.plan.names import resolve_names
 from infra.stack import Layer, Platform
 from scripts.accept.deployed import Deployed, Object, seen
 from scripts.accept.row import Row, Subject
@@ -37,7 +36,7 @@ def labels(deployed: Deployed) -> Iterator[Row]:
         path = f"projects/{platform.project}/locations/{region.location}"
         url = f"{_CONTAINER}/{path}/clusters/{region.cluster_name}"
         yield row("cluster", region.cluster_name, url, lambda s, f: judged_cluster(s, f, wanted))
-        names = resolve_names(platform)
+        names = region.names
         buckets = [names.bucket("models", region.name)]
         if region.served:
             buckets.append(names.bucket("caches", region.name))
@@ -49,7 +48,7 @@ def labels(deployed: Deployed) -> Iterator[Row]:
             )  # fmt: skip
         for served in region.served:
             for zone in served.disk_zones or ():
-                disk = resolve_names(platform).disk(served.name, region.name)
+                disk = names.disk(served.name, region.name)
                 url = f"{_COMPUTE}/projects/{platform.project}/zones/{zone}/disks/{disk}"
                 yield row(
                     "disk", f"{disk} in {zone}", url,

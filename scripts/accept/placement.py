@@ -9,7 +9,7 @@ from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.serving.disaggregation import ROLE_LABEL
 from gke_inference.serving.pod_spec import MODEL_LABEL
-from infra.estimate.costing import Start, starts
+from infra.estimate.cold_starts import Start, starts
 from infra.plan import ServedModel
 from scripts.accept.deployed import Cluster, Deployed, Object, seen
 from scripts.accept.row import Row, Subject

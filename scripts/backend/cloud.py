@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from infra.plan import Plan, RegionPlan
 from infra.plan.front import endpoint
-from infra.plan.names import resolve_names
 from infra.stack import Layer
 from scripts.backend.backend import Leftover, Maker, Wanted
 from scripts.backend.cloud_leftovers import leftovers, remove
@@ -101,7 +100,7 @@ class CloudBackend:
             CloudError: Google refuses.
         """
         platform = self.plan.platform
-        name = resolve_names(platform).address()
+        name = self.plan.names.address()
         for region, planned in self.plan.regions.items():
             if not planned.has_gateway:
                 continue

@@ -15,7 +15,7 @@ from gke_inference.sizing.image_memory import (
     video_room_gib,
 )
 from gke_inference.sizing.memory import Room, expert_part, room, split, weights_gib
-from infra.estimate.costing import loaded_model
+from infra.estimate.unit_costs import loaded_model
 from infra.plan import Plan
 from infra.stack import Model, Task, Videos
 from workloads.kernels.shapes import GENERATIONS, AttentionShape

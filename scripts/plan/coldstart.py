@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
-from infra.estimate.costing import Start, starts
+from infra.estimate.cold_starts import Start, starts
 from planner.choice.coldstart import DOUBLING_SECONDS, asks_at, checked, spare_replicas
 from scripts.terminal.console import console
 from scripts.terminal.options import JsonOption, StackOption, check_positive, plan_of

@@ -8,9 +8,8 @@ from dataclasses import asdict
 from datetime import date
 from typing import Any
 
-from infra.estimate.committed import Commitment, Commitments
 from infra.estimate.cost_parts import Part
-from infra.estimate.stack_cost import StackCost
+from infra.estimate.stack_cost import Commitment, Commitments, StackCost
 from infra.estimate.unit_costs import by_model
 from planner.amount import Amount, total
 from planner.choice.cost import FIELDS, HOURS_PER_MONTH, Line

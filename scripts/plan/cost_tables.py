@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 
 from gke_inference.catalogue.prices import COMMITTED_YEARS
-from infra.estimate.committed import Commitments
 from infra.estimate.cost_parts import ACCELERATORS, Part
-from infra.estimate.stack_cost import StackCost
+from infra.estimate.stack_cost import Commitments, StackCost
 from planner.amount import Amount, missing_lines, total
 from planner.choice.cost import FIELDS, HOURS_PER_MONTH, Bill
 from scripts.terminal.tables import Column, Listing, figure

@@ -9,9 +9,8 @@ from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.quotas import accelerator_metric, metric, metric_names
 from gke_inference.serving.live_adapters import slots
 from gke_inference.sizing.architectures import find_model
-from infra.estimate.costing import loaded_model
 from infra.estimate.quota_needs import Need
-from infra.estimate.unit_costs import unit_costs
+from infra.estimate.unit_costs import loaded_model, unit_costs
 from infra.plan import Plan, ServedModel
 from infra.stack import Form, Model, Task
 from planner.advice.portfolio import Key, Requirement

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from rich.console import Console
 
 from gke_inference.catalogue.input_error import InputError
-from infra.estimate.costing import served
+from infra.estimate.stack_cost import served
 from infra.plan import Plan, resolve
 from infra.reading.edit import write_models
 from infra.reading.load import STACKS, platform_of, read, stack_names

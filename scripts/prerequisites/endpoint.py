@@ -13,7 +13,6 @@ from infra.plan.front import (
     needs_private_zone,
     record_zone,
 )
-from infra.plan.names import resolve_names
 from infra.stack import Exposure, Front
 from scripts.prerequisites.finding import Finding, Project, State, judged
 from scripts.shared.google_cloud import CloudError, NotFound
@@ -218,11 +217,11 @@ def _addresses(project: Project) -> dict[str, str]:
     """
     platform = project.plan.platform
     address, places = (
-        resolve_names(platform).address(),
+        project.plan.names.address(),
         {name: f"regions/{name}" for name in platform.regions},
     )
     if platform.gateway.front is Front.GLOBAL:
-        address, places = resolve_names(platform).front(), {"global": "global"}
+        address, places = project.plan.names.front(), {"global": "global"}
     found: dict[str, str] = {}
     for region, place in places.items():
         url = f"compute.googleapis.com/compute/v1/projects/{project.id}/{place}/addresses"

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from infra.estimate.costing import served, starts
+from infra.estimate.cold_starts import starts
 from infra.estimate.quota_check import Limit, Standing, standings
 from infra.estimate.quota_needs import Need, needs
-from infra.estimate.stack_cost import StackCost, stack_cost
+from infra.estimate.stack_cost import StackCost, served, stack_cost
 from infra.estimate.unit_costs import DEFAULT_TRAFFIC, ModelCost, by_model, unit_costs
 from infra.plan import Plan
 from infra.plan.front import endpoint
-from infra.plan.names import resolve_names
 from infra.stack import Budget
 from planner.choice.coldstart import DOUBLING_SECONDS
 from planner.choice.cost import HOURS_PER_MONTH, MEAN_SHARE, Bill
@@ -162,7 +161,7 @@ def page(
     ]
     return Page(
         stack=stack,
-        title=resolve_names(platform).title(),
+        title=plan.names.title(),
         project=platform.project,
         endpoint=endpoint(platform.gateway, "ADDRESS"),
         is_named=platform.gateway.hostname is not None,

@@ -169,7 +169,7 @@ def places(plan: Plan, lines: Iterable[Served]) -> tuple[Place, ...]:
 
     Args:
         plan: the stack.
-        lines: of `infra.estimate.costing.served`.
+        lines: of `infra.estimate.stack_cost.served`.
     """
     every = list(lines)
     return tuple(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from infra.estimate.costing import Start
+from infra.estimate.cold_starts import Start
 from infra.estimate.quota_check import Standing, request
 from infra.plan import Plan, ServedModel
 from planner.choice.cost import BUFFER, Served

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from infra.estimate.costing import Start
+from infra.estimate.cold_starts import Start
 from infra.plan import Plan
 from planner.choice.coldstart import ColdStart, Stage, asks_at, spare_replicas
 
@@ -37,7 +37,7 @@ class Bar:
 
 
 def bars(plan: Plan, found: list[Start]) -> tuple[Bar, ...]:
-    """Return the bars of `infra.estimate.costing.starts`, in the order of the stack."""
+    """Return the bars of `infra.estimate.cold_starts.starts`, in the order of the stack."""
     alike: dict[tuple[str, str, ColdStart], list[Start]] = {}
     for one in found:
         alike.setdefault((one.model, one.rung, one.start), []).append(one)

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from infra.deploy.serving_arguments import server_args
-from infra.estimate.costing import served, starts
+from infra.estimate.cold_starts import starts
 from infra.estimate.quota_needs import needs
+from infra.estimate.stack_cost import served
 from infra.estimate.unit_costs import by_model, unit_costs
 from infra.plan import Plan, resolve
 from infra.plan.gke_version import needed

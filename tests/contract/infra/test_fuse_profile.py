@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from infra.deploy.program import deploy
-from infra.estimate.costing import starts
+from infra.estimate.cold_starts import starts
 from infra.plan import resolve
 from infra.plan.gke_version import needed
 from infra.reading.load import parse, read

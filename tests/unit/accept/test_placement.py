@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from infra.estimate.costing import starts
+from infra.estimate.cold_starts import starts
 from scripts.accept.placement import cold_starts, placements, started
 from scripts.accept.row import Verdict
 from tests.unit.accept.fake_platform import GPU_NODE, TPU_NODE, node, pod

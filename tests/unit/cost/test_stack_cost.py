@@ -9,8 +9,7 @@ import pytest
 import yaml
 
 from infra.estimate.cost_network import network_parts
-from infra.estimate.cost_nodes import Nodes
-from infra.estimate.cost_parts import GROUPS, always
+from infra.estimate.cost_parts import GROUPS, Nodes, always
 from infra.estimate.stack_cost import StackCost, stack_cost
 from infra.estimate.usage import DEFAULT_USAGE, Usage
 from infra.plan import resolve

@@ -5,7 +5,8 @@ from datetime import date
 import pytest
 
 from gke_inference.catalogue.rungs import Rung, check_rung
-from infra.estimate.costing import served, starts
+from infra.estimate.cold_starts import starts
+from infra.estimate.stack_cost import served
 from infra.plan import resolve
 from infra.reading.load import parse, platform_of
 from infra.reading.load import read as read_stack

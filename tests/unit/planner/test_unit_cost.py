@@ -8,7 +8,7 @@ import pytest
 
 from gke_inference.catalogue.rungs import check_rung
 from gke_inference.sizing.architectures import find
-from infra.estimate.costing import served
+from infra.estimate.stack_cost import served
 from infra.estimate.unit_costs import DEFAULT_TRAFFIC, by_model, unit_costs
 from infra.plan import resolve
 from infra.reading.load import parse, platform_of

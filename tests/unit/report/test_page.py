@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 from gke_inference.gateway.router import MODEL_HEADER
-from infra.estimate.costing import starts
+from infra.estimate.cold_starts import starts
 from infra.estimate.quota_needs import needs
 from infra.estimate.stack_cost import stack_cost
 from infra.estimate.unit_costs import unit_costs

@@ -12,7 +12,7 @@ from gke_inference.catalogue.node_networks import NodeNetwork
 from gke_inference.catalogue.prices import rung_price
 from gke_inference.catalogue.rung_settings import RungArgs
 from gke_inference.catalogue.rungs import check_rung
-from infra.estimate.costing import served
+from infra.estimate.stack_cost import served
 from infra.plan import resolve
 from planner.amount import amount_of
 from scripts.report.places import ladders, picture, places

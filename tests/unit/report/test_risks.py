@@ -5,10 +5,10 @@ from datetime import date
 
 import pytest
 
-from infra.estimate.costing import served, starts
+from infra.estimate.cold_starts import starts
 from infra.estimate.quota_check import Limit, standings
 from infra.estimate.quota_needs import needs
-from infra.estimate.stack_cost import stack_cost
+from infra.estimate.stack_cost import served, stack_cost
 from infra.estimate.unit_costs import unit_costs
 from infra.plan import resolve
 from planner.choice.cost import bill

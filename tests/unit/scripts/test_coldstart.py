@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from infra.estimate.costing import starts
+from infra.estimate.cold_starts import starts
 from infra.plan import resolve
 from infra.reading.load import parse, platform_of
 from tests.shipped_stacks import EXAMPLES

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from infra.estimate.costing import served
+from infra.estimate.stack_cost import served
 from infra.estimate.unit_costs import unit_costs
 from infra.plan import resolve
 from infra.reading.load import read

@@ -1,46 +1,17 @@
-"""Costs, memory and start-up times of a stack's models, as the planner estimates them."""
+"""Start-up times of a stack's models, as the planner estimates them."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gke_inference.catalogue.rungs import Rung
-from gke_inference.sizing.memory import Loaded, loaded
 from infra.plan import Plan, ServedModel
 from infra.plan.storage import RegionStorage, is_on
-from infra.stack import AdapterPlace, Form, Model
+from infra.stack import AdapterPlace
 from planner.choice.coldstart import NODE_STAGES, ColdStart, cold_start
-from planner.choice.cost import BUFFER, Served
 from planner.speed.kv_tiers import lustre_bytes_per_second, share_bytes_per_second
 
 _MIB = 2**20
 _GB_PER_MIB = _MIB / 1e9
 _KEPT_ON_GPU = ("sglang", "vllm")
-
-
-def served(plan: Plan) -> list[Served]:
-    """Return every model, including canaries, in each of its regions."""
-    return [
-        line
-        for every in plan.models.values()
-        for model in every
-        for role in model.roles
-        for line in _lines(role)
-    ]
-
-
-def _lines(one: ServedModel) -> Iterator[Served]:
-    rungs = tuple(one.rungs.values())
-    if one.form is Form.PAIRED:
-        tpus, gpus = (tuple(one.capacity.of_kind(kind).values()) for kind in ("tpu", "gpu"))
-        yield Served(one.name, one.region, tpus + gpus, one.minimum, one.maximum)
-        if one.standby:
-            yield Served(one.name, one.region, gpus, one.standby, one.standby, "standby")
-    else:
-        role = "prefill" if one.role == "prefill" else "serve"
-        yield Served(one.name, one.region, rungs, one.minimum, one.maximum, role)
-    if one.buffer:  # refilled after use, so it costs the same at any load
-        kept = tuple(one.buffer_rungs.values())
-        yield Served(one.name, one.region, kept, one.buffer, one.buffer, BUFFER)
 
 
 @dataclass(frozen=True)
@@ -85,7 +56,7 @@ class Start:
 def starts(plan: Plan) -> list[Start]:
     """Return the cold start of every model on every rung of each of its regions."""
     return [
-        _start(plan.storage.regions[served.region], served, rung)
+        _start(served.site.storage, served, rung)
         for every in plan.models.values()
         for served in every
         if served.version is None
@@ -135,20 +106,3 @@ def _adapters(storage: RegionStorage, served: ServedModel) -> AdapterSource | No
         rate = lustre_bytes_per_second(lustre.mb_per_second_per_tib, lustre.capacity_gib)
         return AdapterSource("Managed Lustre", rate / _MIB)
     return None
-
-
-def loaded_model(name: str, model: Model) -> Loaded:
-    """Return a model as its engine loads it.
-
-    Args:
-        name: Name of the model in the stack.
-        model: Any model except an image model.
-    """
-    return loaded(
-        model.weights,
-        name,
-        parameters_billion=model.size.parameters_billion,
-        bits=model.size.bits,
-        context=model.context,
-        kv_cache_dtype=model.settings.kv_cache_dtype,
-    )
