@@ -12,112 +12,119 @@ from gke_inference.cluster.workload_identity import (
     principal,
 )
 from gke_inference.gateway.settings import ProxyCallersArgs
-from gke_inference.settings.fields import DEFAULT_CONTEXT
 from infra.plan import RegionPlan, ServedModel
-from infra.plan.backends import RELAY, fallback_of, has_backends, secrets_of
-from infra.plan.clients import gated
-from infra.plan.front import has_internal_gateways
-from infra.plan.names import resolve_names
-from infra.stack import Backend, BackendKind, BackendTarget, Exposure, Platform
+from infra.plan.backends import RELAY, BackendsPlan, fallback_of
+from infra.plan.names import Names
+from infra.plan.project import ProjectPlan
+from infra.stack import Backend, BackendKind, BackendTarget, Gateway
 
 
-def grant_relay_access(platform: Platform, after: list[pulumi.Resource]) -> None:
+def grant_relay_access(
+    backends: BackendsPlan | None,
+    names: Names,
+    project: ProjectPlan,
+    after: list[pulumi.Resource],
+) -> None:
     """Build the API key secrets and the roles of relays, if the stack has backends.
 
     Args:
-        platform: The stack.
+        backends: Backends of the stack.
+        names: Names of the stack.
+        project: Project of the stack.
         after: The clusters: a project has no workload pool, and so no principals, before its first.
     """
-    if not has_backends(platform):
+    if backends is None:
         return
-    member = principal(
-        platform.project, str(platform.project_number), resolve_names(platform).namespace(), RELAY
-    )
+    member = principal(project.id, project.number, names.namespace(), RELAY)
     BackendAccess(
         "backends",
-        access_args(platform, member),
+        access_args(backends, names, project, member),
         pulumi.ResourceOptions(depends_on=after),
     )
 
 
 def relay_backends(
-    platform: Platform,
+    backends: BackendsPlan | None,
+    gateway: Gateway,
     region: RegionPlan,
     inside: pulumi.ResourceOptions,
-    gateway: pulumi.Resource,
+    built: pulumi.Resource,
 ) -> None:
     """Build the relay of a region, and the fallbacks of its models.
 
     Args:
-        platform: The stack.
+        backends: Backends of the stack.
+        gateway: Settings of the region's gateway.
         region: The region.
         inside: Options with the cluster's Kubernetes provider and dependencies.
-        gateway: The region's gateway, which routes and policies name.
+        built: The region's gateway, which routes and policies name.
     """
-    if not has_backends(platform):
+    if backends is None:
         return
-    behind = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=[gateway]))
+    behind = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=[built]))
     identity = WorkloadIdentity(
-        f"{region.name}-{RELAY}-identity", relay_identity_args(platform), behind
+        f"{region.name}-{RELAY}-identity", relay_identity_args(region), behind
     )
     opts = pulumi.ResourceOptions.merge(behind, pulumi.ResourceOptions(depends_on=[identity]))
-    ModelBackends(f"{region.name}-{RELAY}", backends_args(platform, region), opts)
+    ModelBackends(f"{region.name}-{RELAY}", backends_args(backends, gateway, region), opts)
     for served in region.served:
-        args = fallback_args(platform, region, served)
+        args = fallback_args(backends, region, served)
         if args is not None:
             PoolFallback(f"{region.name}-{args['relay_name']}", args, opts)
 
 
-def access_args(platform: Platform, principal: pulumi.Input[str]) -> BackendAccessArgs:
+def access_args(
+    backends: BackendsPlan, names: Names, project: ProjectPlan, principal: pulumi.Input[str]
+) -> BackendAccessArgs:
     """Return the arguments of the relays' permissions, which all regions share."""
-    names = resolve_names(platform)
-    places = [place for backend in platform.backends.values() for place in backend.places]
     args = BackendAccessArgs(
-        labels={"env": platform.environment},
+        labels=project.labels,
         principal=principal,
-        project=platform.project,
-        secrets=[names.backend_secret(secret) for secret in secrets_of(platform.backends)],
+        project=project.id,
+        secrets=[names.backend_secret(secret) for secret in backends.secrets],
         vertex_projects=sorted(
             {
-                place.project or platform.project
-                for place in places
-                if place.kind is BackendKind.VERTEX
+                target.project or project.id
+                for target in backends.targets
+                if target.kind is BackendKind.VERTEX
             }
         ),
     )
-    services = sorted({place.service for place in places if place.service is not None})
+    services = sorted({each.service for each in backends.targets if each.service is not None})
     if services:
         args["account_id"] = names.backend_caller()
         args["services"] = services
     return args
 
 
-def relay_identity_args(platform: Platform) -> WorkloadIdentityArgs:
+def relay_identity_args(region: RegionPlan) -> WorkloadIdentityArgs:
     """Return the arguments of the relay's identity. `BackendAccess` grants its permissions."""
     return WorkloadIdentityArgs(
-        namespace=resolve_names(platform).namespace(),
-        project=platform.project,
-        project_number=str(platform.project_number),
+        namespace=region.namespace,
+        project=region.project.id,
+        project_number=region.project.number,
         service_account_name=RELAY,
     )
 
 
-def backends_args(platform: Platform, region: RegionPlan) -> ModelBackendsArgs:
+def backends_args(
+    backends: BackendsPlan, gateway: Gateway, region: RegionPlan
+) -> ModelBackendsArgs:
     """Return the arguments of the backends of a region."""
-    gateway, names = platform.gateway, resolve_names(platform)
-    is_internal = has_internal_gateways(gateway)
     args = ModelBackendsArgs(
-        backends={name: _backend(platform, backend) for name, backend in platform.backends.items()},
-        exposure=Exposure.INTERNAL if is_internal else Exposure.EXTERNAL,
-        force_usage=gated(platform) is not None,
-        gateway_name=names.gateway(),
+        backends={
+            name: _backend(backends, region, backend) for name, backend in backends.settings.items()
+        },
+        exposure=gateway.regional_exposure,
+        force_usage=backends.forces_usage,
+        gateway_name=region.names.gateway(),
         log_percent=gateway.log_percent,
-        namespace=names.gateway_namespace(),
+        namespace=region.names.gateway_namespace(),
         relay_name=RELAY,
-        replicas=3 if platform.protection else 2,
+        replicas=backends.replicas,
         service_account=RELAY,
     )
-    if platform.network_policies:
+    if region.has_network_policies:
         args["callers"] = _callers(region)
     if gateway.hostname is not None:
         args["hostname"] = gateway.hostname
@@ -125,18 +132,18 @@ def backends_args(platform: Platform, region: RegionPlan) -> ModelBackendsArgs:
 
 
 def fallback_args(
-    platform: Platform, region: RegionPlan, served: ServedModel
+    backends: BackendsPlan, region: RegionPlan, served: ServedModel
 ) -> PoolFallbackArgs | None:
     """Return the arguments of a model's fallback in a region, if it has one."""
     fallback = fallback_of(served)
-    if fallback is None or platform.clients is None:
+    if fallback is None:
         return None
-    price = platform.clients.prices[fallback.backend]
+    price = backends.prices[fallback.backend]
     args = PoolFallbackArgs(
         after_queue=fallback.after_queue,
-        backend=_backend(platform, platform.backends[fallback.backend]),
+        backend=_backend(backends, region, backends.settings[fallback.backend]),
         engine=served.settings.engine,
-        force_usage=gated(platform) is not None,
+        force_usage=backends.forces_usage,
         input_usd_per_million=price.input_usd_per_million,
         model_name=served.name,
         monthly_usd=fallback.monthly_usd,
@@ -146,7 +153,7 @@ def fallback_args(
         relay_name=f"{RELAY}-{served.object_name}",
         service_account=RELAY,
     )
-    if platform.network_policies:
+    if region.has_network_policies:
         args["callers"] = _callers(region)
     return args
 
@@ -158,24 +165,22 @@ def _callers(region: RegionPlan) -> ProxyCallersArgs:
     )
 
 
-def _backend(platform: Platform, backend: Backend) -> BackendSettings:
-    clients = platform.clients
+def _backend(backends: BackendsPlan, region: RegionPlan, backend: Backend) -> BackendSettings:
     return BackendSettings(
-        targets=tuple(_target(platform, place) for place in backend.places),
+        targets=tuple(_target(region.names, region.project, place) for place in backend.places),
         timeout_seconds=backend.timeout_seconds,
-        context=DEFAULT_CONTEXT if clients is None else clients.default_context,
+        context=backends.context,
     )
 
 
-def _target(platform: Platform, place: BackendTarget) -> TargetSettings:
-    names = resolve_names(platform)
+def _target(names: Names, project: ProjectPlan, place: BackendTarget) -> TargetSettings:
     found = {name: getattr(place, name) for name in TargetFields.model_fields}
     if place.kind is BackendKind.VERTEX:
-        found["project"] = place.project or platform.project
+        found["project"] = place.project or project.id
     if place.secret is not None:
         secret = names.backend_secret(place.secret)
-        found["secret"] = f"projects/{platform.project}/secrets/{secret}"
+        found["secret"] = f"projects/{project.id}/secrets/{secret}"
     if place.service is not None:
-        caller = f"{names.backend_caller()}@{platform.project}.iam.gserviceaccount.com"
+        caller = f"{names.backend_caller()}@{project.id}.iam.gserviceaccount.com"
         found["service_account"] = caller
     return TargetSettings(**found)

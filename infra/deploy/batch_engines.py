@@ -16,7 +16,7 @@ from infra.plan import RegionPlan, ServedModel
 from infra.plan.batches import SERVICE, BatchPlan
 from infra.plan.names import object_name
 from infra.plan.queue_places import team_namespace
-from infra.stack import BatchEngine, Form, Platform
+from infra.stack import BatchEngine, Form
 
 _TOKENS_FLAG: Final = "max-num-batched-tokens"
 _TPU_TOKENS: Final = {"tpu-v5e": 1024, "tpu-v6e": 2048}
@@ -53,7 +53,6 @@ def engines_in(
 
 
 def identity_args(
-    platform: Platform,
     served: ServedModel,
     buckets: Mapping[str, pulumi.Input[str]],
     batches: pulumi.Input[str],
@@ -73,8 +72,8 @@ def identity_args(
             **access,
         },
         namespace=served.namespace,
-        project=platform.project,
-        project_number=str(platform.project_number),
+        project=served.site.project.id,
+        project_number=served.site.project.number,
         service_account_name=account(served),
     )
     if secrets := granted_secrets(replace(served, is_first=True)):
@@ -88,7 +87,6 @@ def account(served: ServedModel) -> str:
 
 
 def engine_args(
-    platform: Platform,
     batches: BatchPlan,
     region: RegionPlan,
     own: BatchEngine,

@@ -17,16 +17,14 @@ from gke_inference.gateway.settings import ProxyCallersArgs
 from gke_inference.serving.offline.batch_engine import BatchEngine
 from infra.deploy import batch_engines as assemble_engines
 from infra.plan import RegionPlan
-from infra.plan.batches import SERVICE, BatchModel, BatchPlan, batches_in
-from infra.plan.clients import gated
-from infra.plan.front import endpoint, has_internal_gateways
-from infra.plan.names import object_name, resolve_names
-from infra.stack import Exposure, Platform
+from infra.plan.batches import SERVICE, BatchModel, BatchPlan
+from infra.plan.names import object_name
+from infra.stack import Gateway
 
 
 def answer_batches(
-    platform: Platform,
     region: RegionPlan,
+    gateway: Gateway,
     address: pulumi.Output[str],
     buckets: Mapping[str, pulumi.Input[str]],
     inside: pulumi.ResourceOptions,
@@ -35,55 +33,50 @@ def answer_batches(
     """Build the batch service, if the stack has one in the region.
 
     Args:
-        platform: The stack.
         region: The region.
+        gateway: Settings of the region's gateway.
         address: Address of the region's gateway.
         buckets: Buckets of the region by role.
         inside: Options with the cluster's Kubernetes provider and dependencies.
         after: Dependencies of the service: the namespaces and the gateway.
     """
-    batches = batches_in(platform, region.name)
+    batches = region.batches
     if batches is None:
         return
-    args = bucket_args(platform, batches, region)
+    args = bucket_args(batches, region)
     bucket: pulumi.Input[str] = batches.bucket
     if args is not None:
         bucket = BatchBucket(f"{region.name}-batches", args).bucket_name
     behind = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=after))
     name = f"{region.name}-{SERVICE}"
-    identity = WorkloadIdentity(f"{name}-identity", identity_args(platform, bucket), behind)
+    identity = WorkloadIdentity(f"{name}-identity", identity_args(region, bucket), behind)
     engines: dict[str, pulumi.Input[str]] = {}
     for own, served in assemble_engines.engines_in(batches, region).values():
         role = f"{name}-{served.object_name}"
-        reads = assemble_engines.identity_args(platform, served, buckets, bucket)
+        reads = assemble_engines.identity_args(served, buckets, bucket)
         ready = WorkloadIdentity(f"{role}-identity", reads, behind)
         engines[served.object_name] = BatchEngine(
             role,
-            assemble_engines.engine_args(platform, batches, region, own, served, bucket),
+            assemble_engines.engine_args(batches, region, own, served, bucket),
             pulumi.ResourceOptions.merge(behind, pulumi.ResourceOptions(depends_on=[ready])),
         ).job
     BatchService(
         name,
-        service_args(platform, batches, region, address, bucket, engines),
+        service_args(batches, gateway, region, address, bucket, engines),
         pulumi.ResourceOptions.merge(behind, pulumi.ResourceOptions(depends_on=[identity])),
     )
 
 
-_ANONYMOUS = "anonymous"
-
-
-def bucket_args(
-    platform: Platform, batches: BatchPlan, region: RegionPlan
-) -> BatchBucketArgs | None:
+def bucket_args(batches: BatchPlan, region: RegionPlan) -> BatchBucketArgs | None:
     """Return the arguments of the bucket, or None if it exists."""
     if batches.settings.bucket is not None:
         return None
     args = BatchBucketArgs(
         bucket_name=batches.bucket,
-        force_destroy=not platform.protection,
-        labels={"env": platform.environment},
+        force_destroy=not region.project.is_protected,
+        labels=region.project.labels,
         location=region.name,
-        project=platform.project,
+        project=region.project.id,
         retention_days=batches.settings.retention_days,
     )
     if region.settings.data_key is not None:
@@ -91,20 +84,20 @@ def bucket_args(
     return args
 
 
-def identity_args(platform: Platform, bucket: pulumi.Input[str]) -> WorkloadIdentityArgs:
+def identity_args(region: RegionPlan, bucket: pulumi.Input[str]) -> WorkloadIdentityArgs:
     """Return the arguments of the batch identity, with access only to the bucket."""
     return WorkloadIdentityArgs(
         bucket_roles={"batches": BucketAccessArgs(access="write", bucket=bucket)},
-        namespace=resolve_names(platform).namespace(),
-        project=platform.project,
-        project_number=str(platform.project_number),
+        namespace=region.namespace,
+        project=region.project.id,
+        project_number=region.project.number,
         service_account_name=SERVICE,
     )
 
 
 def service_args(
-    platform: Platform,
     batches: BatchPlan,
+    gateway: Gateway,
     region: RegionPlan,
     address: pulumi.Output[str],
     bucket: pulumi.Input[str],
@@ -113,15 +106,14 @@ def service_args(
     """Return the arguments of the service and its workers.
 
     Args:
-        platform: The stack.
-        batches: Its batch settings.
-        region: Their region.
+        batches: The batch service.
+        gateway: Settings of the region's gateway.
+        region: The region.
         address: Address of the region's gateway.
         bucket: Name of the bucket.
         engines: Jobs of own engines, by the model's object name.
     """
-    settings, gateway = batches.settings, platform.gateway
-    is_internal = has_internal_gateways(gateway)
+    settings = batches.settings
     pools = dict.fromkeys(
         each.pool for each in batches.models if each.pool is not None and each.engine is None
     )
@@ -129,9 +121,9 @@ def service_args(
         bucket=bucket,
         cluster_name=region.cluster_name,
         deadline_seconds=settings.deadline_seconds,
-        endpoint=address.apply(lambda found: endpoint(gateway, found)),
-        exposure=Exposure.INTERNAL if is_internal else Exposure.EXTERNAL,
-        gateway_name=resolve_names(platform).gateway(),
+        endpoint=address.apply(gateway.endpoint),
+        exposure=gateway.regional_exposure,
+        gateway_name=region.names.gateway(),
         log_percent=gateway.log_percent,
         max_gib_per_team=settings.max_gib_per_team,
         max_workers=settings.workers.max,
@@ -144,7 +136,7 @@ def service_args(
         service_account=SERVICE,
         service_name=SERVICE,
     )
-    if platform.network_policies:
+    if region.has_network_policies:
         args["callers"] = ProxyCallersArgs(
             metrics_namespace=region.metrics_namespace,
             proxies_cidr=region.settings.proxies,
@@ -155,11 +147,8 @@ def service_args(
         args["hostname"] = gateway.hostname
     if settings.key_secret is not None:
         args["key_secret"] = settings.key_secret
-    clients = gated(platform)
-    if clients is not None:
-        args["teams"] = {name: list(team.models or ()) for name, team in clients.teams.items()}
-        if clients.anonymous is not None:
-            args["teams"].setdefault(_ANONYMOUS, [])
+    if batches.teams is not None:
+        args["teams"] = {name: list(models) for name, models in batches.teams.items()}
     return args
 
 

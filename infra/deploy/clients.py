@@ -8,84 +8,91 @@ from gke_inference.clients.client_keys import ClientKeys
 from gke_inference.clients.counter_store import AnswerStore, CounterStore
 from gke_inference.cluster.workload_identity import WorkloadIdentity, principal
 from infra.deploy import clients_arguments as assemble
+from infra.deploy.guardrails import armor_calls
 from infra.deploy.network import RegionNetwork
 from infra.plan import RegionPlan
-from infra.plan.clients import GATE, cached_in, gated
-from infra.plan.names import resolve_names
-from infra.stack import Platform
+from infra.plan.clients import GATE, ClientsPlan
+from infra.plan.guardrails import GuardrailsPlan
+from infra.plan.names import Names
+from infra.plan.project import ProjectPlan
+from infra.stack import Gateway
 
 
-def build_client_keys(platform: Platform, after: list[pulumi.Resource]) -> None:
+def build_client_keys(
+    clients: ClientsPlan | None,
+    names: Names,
+    project: ProjectPlan,
+    after: list[pulumi.Resource],
+) -> None:
     """Build the secret with the client keys, if the stack has client teams.
 
     Args:
-        platform: The stack.
+        clients: The client teams.
+        names: Names of the stack.
+        project: Project of the stack.
         after: The clusters: a project has no workload pool, and so no principals, before its first.
     """
-    clients = gated(platform)
     if clients is None:
         return
-    reader = principal(
-        platform.project,
-        str(platform.project_number),
-        resolve_names(platform).gateway_namespace(),
-        GATE,
-    )
+    reader = principal(project.id, project.number, names.gateway_namespace(), GATE)
     ClientKeys(
         "client-keys",
-        assemble.keys_args(platform, clients, [reader]),
+        assemble.keys_args(clients.settings.key_locations, names, project, [reader]),
         pulumi.ResourceOptions(depends_on=after),
     )
 
 
 def build_client_gate(
-    platform: Platform,
     region: RegionPlan,
+    gateway: Gateway,
+    guardrails: GuardrailsPlan,
     network: RegionNetwork,
     inside: pulumi.ResourceOptions,
-    gateway: pulumi.Resource,
+    built: pulumi.Resource,
     guards: list[pulumi.Resource],
 ) -> None:
     """Build the gate in front of a region's models, if the stack has client teams or Apigee.
 
     Args:
-        platform: The stack.
         region: The region.
+        gateway: Settings of its gateway.
+        guardrails: Guardrails of the stack.
         network: The network, as the region takes it.
         inside: Options with the cluster's Kubernetes provider and dependencies.
-        gateway: The region's gateway, which an extension names.
+        built: The region's gateway, which an extension names.
         guards: Guardrails, which the gate names.
     """
-    managed = assemble.apigee_args(platform, region.name, network.network, network.subnetwork)
-    if managed is not None:
-        last = pulumi.ResourceOptions(depends_on=[gateway])
+    if region.apigee is not None:
+        managed = assemble.apigee_args(region.apigee, region, network.network, network.subnetwork)
+        last = pulumi.ResourceOptions(depends_on=[built])
         ApigeeGate(f"{region.name}-apigee", managed, pulumi.ResourceOptions.merge(inside, last))
-    clients = gated(platform)
-    if clients is None:
+    gate = region.gate
+    if gate is None:
         return
     identity = WorkloadIdentity(
-        f"{region.name}-{GATE}-identity", assemble.gate_identity_args(platform), inside
-    )
-    counters = assemble.store_args(
-        platform, clients, region.name, network.network, network.subnetwork
+        f"{region.name}-{GATE}-identity",
+        assemble.gate_identity_args(region.names, region.project),
+        inside,
     )
     store: CounterStore | None = None
-    if counters is not None:
+    if gate.clients.has_counters:
         after = pulumi.ResourceOptions(depends_on=[*network.after])
+        counters = assemble.store_args(gate.clients, region, network.network, network.subnetwork)
         store = CounterStore(f"{region.name}-counters", counters, after)
     answers: AnswerStore | None = None
-    cache = cached_in(platform, region.name)
-    if cache is not None:
+    if gate.cache is not None:
         args = assemble.answers_args(
-            platform, cache, region.name, network.network, network.subnetwork
+            gate.clients, gate.cache, region, network.network, network.subnetwork
         )
         policy = [] if store is None else [store]
         after = pulumi.ResourceOptions(depends_on=[*network.after, *policy])
         answers = AnswerStore(f"{region.name}-answers", args, after)
     ClientGate(
         f"{region.name}-{GATE}",
-        assemble.gate_args(platform, clients, region, store, answers),
+        assemble.gate_args(
+            gate, region, gateway, armor_calls(guardrails.armor, region), store, answers
+        ),
         pulumi.ResourceOptions.merge(
-            inside, pulumi.ResourceOptions(depends_on=[identity, gateway, *guards])
+            inside, pulumi.ResourceOptions(depends_on=[identity, built, *guards])
         ),
     )

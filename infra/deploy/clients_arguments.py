@@ -1,5 +1,6 @@
 """Arguments for clients: keys, counters, and the gate of each region."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TypedDict
 
@@ -14,74 +15,61 @@ from gke_inference.clients.gate_inputs import AnswerCacheArgs, ClientGateArgs, C
 from gke_inference.clients.people import ClientPeopleArgs
 from gke_inference.clients.settings import TeamSettings
 from gke_inference.cluster.workload_identity import WorkloadIdentityArgs
+from gke_inference.guardrails.armor_calls import ArmorCallArgs
 from gke_inference.namespace.network_policies import ENGINE_PORT
-from infra.deploy.guardrails import armor_calls, guarded_models, guards
+from infra.deploy.guardrails import guarded_models, guards
 from infra.plan import RegionPlan
-from infra.plan.batches import batches_in
-from infra.plan.clients import (
-    GATE,
-    cached_in,
-    cached_names,
-    gate_replicas,
-    has_counters,
-    limits_in,
-    store_nodes,
-)
-from infra.plan.front import forwarded_hops
-from infra.plan.names import resolve_names
-from infra.stack import (
-    AnswerCache,
-    Clients,
-    ClientTeam,
-    Counters,
-    Model,
-    Platform,
-)
+from infra.plan.clients import GATE, ClientsPlan, GatePlan, RegionLimits
+from infra.plan.names import Names
+from infra.plan.project import ProjectPlan
+from infra.stack import AnswerCache, Apigee, ClientTeam, Gateway, Model
 
 
 def keys_args(
-    platform: Platform, clients: Clients, readers: list[pulumi.Input[str]]
+    locations: Sequence[str],
+    names: Names,
+    project: ProjectPlan,
+    readers: list[pulumi.Input[str]],
 ) -> ClientKeysArgs:
-    """Return the arguments of the secret with the client keys, which all regions share."""
+    """Return the arguments of the secret with the client keys, which all regions share.
+
+    Args:
+        locations: Regions that store it; none: Google chooses them.
+        names: Names of the stack.
+        project: Project of the stack.
+        readers: Principals of the gates.
+    """
     args = ClientKeysArgs(
-        labels={"env": platform.environment},
-        project=platform.project,
+        labels=project.labels,
+        project=project.id,
         readers=readers,
-        secret_id=resolve_names(platform).client_keys(),
+        secret_id=names.client_keys(),
     )
-    if clients.key_locations:
-        args["locations"] = list(clients.key_locations)
+    if locations:
+        args["locations"] = list(locations)
     return args
 
 
 def apigee_args(
-    platform: Platform,
-    region: str,
+    apigee: Apigee,
+    region: RegionPlan,
     network: pulumi.Input[str],
     subnetwork: pulumi.Input[str],
-) -> ApigeeGateArgs | None:
-    """Return the arguments of the gate that Apigee is in a region, if the stack has it."""
-    apigee = None if platform.clients is None else platform.clients.apigee
-    if apigee is None:
-        return None
+) -> ApigeeGateArgs:
+    """Return the arguments of the gate that Apigee is in a region."""
+    names = region.names
     args = ApigeeGateArgs(
         environment=apigee.environment,
-        gate_name=resolve_names(platform).apigee(region),
-        gateway_name=resolve_names(platform).gateway(),
-        location=region,
-        namespace=resolve_names(platform).gateway_namespace(),
+        gate_name=names.apigee(region.name),
+        gateway_name=names.gateway(),
+        location=region.name,
+        namespace=names.gateway_namespace(),
         network=network,
         products={
-            resolve_names(platform).apigee_product(name, region): product
+            names.apigee_product(name, region.name): product
             for name, product in apigee.products.items()
         },
-        subnetwork=pulumi.Output.from_input(subnetwork).apply(
-            lambda name: (
-                name
-                if "/" in name
-                else f"projects/{platform.project}/regions/{region}/subnetworks/{name}"
-            )
-        ),
+        subnetwork=_subnetwork_path(region, subnetwork),
         timeout_ms=apigee.timeout_ms,
     )
     if apigee.proxy is not None:
@@ -89,40 +77,38 @@ def apigee_args(
     return args
 
 
-def gate_identity_args(platform: Platform) -> WorkloadIdentityArgs:
+def gate_identity_args(names: Names, project: ProjectPlan) -> WorkloadIdentityArgs:
     """Return the arguments of the gate's identity. The global secret grants it read access."""
     return WorkloadIdentityArgs(
-        namespace=resolve_names(platform).gateway_namespace(),
-        project=platform.project,
-        project_number=str(platform.project_number),
+        namespace=names.gateway_namespace(),
+        project=project.id,
+        project_number=project.number,
         service_account_name=GATE,
     )
 
 
 def store_args(
-    platform: Platform,
-    clients: Clients,
-    region: str,
+    clients: ClientsPlan,
+    region: RegionPlan,
     network: pulumi.Input[str],
     subnetwork: pulumi.Input[str],
-) -> CounterStoreArgs | None:
-    """Return the arguments of a region's counter store, if replicas share counters."""
-    if clients.counters is Counters.LOCAL:
-        return None
+) -> CounterStoreArgs:
+    """Return the arguments of a region's counter store, which replicas share."""
+    store = clients.settings.store
     return CounterStoreArgs(
-        existing_policy=not clients.store.make_connection_policy,
-        instance_id=resolve_names(platform).counters(),
-        node_type=store_nodes(platform, clients),
-        protection=platform.protection,  # budgets would start again from zero
-        replica_count=clients.store.replicas,
-        **_placed(platform, region, network, subnetwork),
+        existing_policy=not store.make_connection_policy,
+        instance_id=region.names.counters(),
+        node_type=clients.store_nodes,
+        protection=region.project.is_protected,  # budgets would start again from zero
+        replica_count=store.replicas,
+        **_placed(region, network, subnetwork),
     )
 
 
 def answers_args(
-    platform: Platform,
+    clients: ClientsPlan,
     cache: AnswerCache,
-    region: str,
+    region: RegionPlan,
     network: pulumi.Input[str],
     subnetwork: pulumi.Input[str],
 ) -> CounterStoreArgs:
@@ -131,14 +117,13 @@ def answers_args(
     The network has one connection policy. The counter store creates it; without one, the answer
     store does.
     """
-    clients = platform.clients
-    has_policy = clients is None or not clients.store.make_connection_policy
+    has_policy = not clients.settings.store.make_connection_policy
     return CounterStoreArgs(
-        existing_policy=has_counters(platform) or has_policy,
-        instance_id=resolve_names(platform).answers(),
+        existing_policy=clients.has_counters or has_policy,
+        instance_id=region.names.answers(),
         node_type=cache.store.node_type,
         replica_count=cache.store.replicas,
-        **_placed(platform, region, network, subnetwork),
+        **_placed(region, network, subnetwork),
     )
 
 
@@ -153,78 +138,90 @@ class _Placed(TypedDict):
 
 
 def _placed(
-    platform: Platform, region: str, network: pulumi.Input[str], subnetwork: pulumi.Input[str]
+    region: RegionPlan, network: pulumi.Input[str], subnetwork: pulumi.Input[str]
 ) -> _Placed:
-    within = f"projects/{platform.project}/regions/{region}/subnetworks"
-
-    def path(subnetwork: str) -> str:
-        return subnetwork if "/" in subnetwork else f"{within}/{subnetwork}"
-
     return _Placed(
-        labels={"env": platform.environment},
-        location=region,
+        labels=region.project.labels,
+        location=region.name,
         network=network,
-        project=platform.project,
-        subnetworks=[pulumi.Output.from_input(subnetwork).apply(path)],
+        project=region.project.id,
+        subnetworks=[_subnetwork_path(region, subnetwork)],
+    )
+
+
+def _subnetwork_path(region: RegionPlan, subnetwork: pulumi.Input[str]) -> pulumi.Output[str]:
+    """Return the path of a subnet of the region, given by name or path."""
+    within = f"projects/{region.project.id}/regions/{region.name}/subnetworks"
+    return pulumi.Output.from_input(subnetwork).apply(
+        lambda name: name if "/" in name else f"{within}/{name}"
     )
 
 
 def gate_args(
-    platform: Platform,
-    clients: Clients,
+    gate: GatePlan,
     region: RegionPlan,
-    store: CounterStore | None,
+    gateway: Gateway,
+    calls: list[ArmorCallArgs],
+    store: CounterStore | None = None,
     answers: AnswerStore | None = None,
 ) -> ClientGateArgs:
-    """Return the arguments of the gate of a region."""
-    names = resolve_names(platform)
+    """Return the arguments of the gate of a region.
+
+    Args:
+        gate: The gate.
+        region: The region.
+        gateway: Settings of the region's gateway.
+        calls: Calls of Model Armor, which the gateway makes in the same extension.
+        store: Store of counters, if replicas share them.
+        answers: Store of answers, if there is a cache.
+    """
+    clients, names = gate.clients.settings, region.names
     args = ClientGateArgs(
         anonymous=clients.anonymous is not None,
-        cache_salt_paths=_salted(platform, clients, region),
-        contexts=_contexts(platform, clients, region),
+        cache_salt_paths={} if clients.shared_prefix_cache else _salted(region.models),
+        contexts=_contexts(region.models, clients.default_context),
         default_context=clients.default_context,
-        forwarded_hops=forwarded_hops(platform.gateway),
+        forwarded_hops=gateway.forwarded_hops,
         gate_name=GATE,
         gateway_name=names.gateway(),
         issuers=list(clients.issuers),
-        keys=f"projects/{platform.project}/secrets/{names.client_keys()}",
+        keys=f"projects/{region.project.id}/secrets/{names.client_keys()}",
         models=_models(region),
         namespace=names.gateway_namespace(),
         prices=clients.prices,
         region=region.name,
-        replicas=gate_replicas(platform, clients),
+        replicas=gate.clients.replicas,
         service_account=GATE,
-        teams={name: _team(platform, team, region.name) for name, team in clients.teams.items()},
+        teams={name: _team(team, gate.limits[name]) for name, team in clients.teams.items()},
     )
     if store is not None:
         args["store"] = store.address
         args["store_certificates"] = store.certificates
-    cache = cached_in(platform, region.name)
-    if cache is not None and answers is not None:
-        args["cache"] = _cache_args(platform, cache, region, answers)
-    if batches_in(platform, region.name) is not None:
+    if gate.cache is not None and answers is not None:
+        args["cache"] = _cache_args(gate.cache, gate.clients.cached_names, region, answers)
+    if region.batches is not None:
         args["batches"] = True
-    certificates, published = clients.certificates, platform.regions[region.name].published
+    certificates, published = clients.certificates, region.settings.published
     if certificates is not None and published is not None:
         args["certificates"] = ClientCertificatesArgs(
             networks=[published], teams=dict(certificates.teams)
         )
     people = clients.people
     if people is not None and people.backend_service is not None:
-        place = f"/projects/{platform.project_number}/global/backendServices"
+        place = f"/projects/{region.project.number}/global/backendServices"
         args["people"] = ClientPeopleArgs(
             audience=f"{place}/{people.backend_service}", team=people.team
         )
-    if calls := armor_calls(platform, region):
+    if calls:
         args["armor"] = calls
-    if asked := guards(platform):
-        args["guards"] = asked
-        args["guarded_models"] = guarded_models(platform, region)
+    if gate.guards:
+        args["guards"] = guards(gate.guards, names.gateway_namespace())
+        args["guarded_models"] = guarded_models(gate.guards, region.models)
     return args
 
 
 def _cache_args(
-    platform: Platform, cache: AnswerCache, region: RegionPlan, answers: AnswerStore
+    cache: AnswerCache, names: Sequence[str], region: RegionPlan, answers: AnswerStore
 ) -> AnswerCacheArgs:
     """Return the arguments of a region's answer cache."""
     (model,) = [one for one in region.served if one.name == cache.embeddings]
@@ -232,7 +229,7 @@ def _cache_args(
         embeddings_model=cache.embeddings,
         # a model without a picker has a Service instead of a pool
         embeddings_url=f"http://{model.object_name}.{model.namespace}.svc:{ENGINE_PORT}",
-        models=cached_names(platform, cache),
+        models=list(names),
         store=answers.address,
         store_certificates=answers.certificates,
         threshold=cache.threshold,
@@ -251,28 +248,24 @@ def _models(region: RegionPlan) -> dict[str, ClientModelArgs]:
     }
 
 
-def _contexts(platform: Platform, clients: Clients, region: RegionPlan) -> dict[str, int]:
-    """Return the contexts of the region's models of text, by each name that clients may request.
+def _contexts(models: Mapping[str, Model], default: int) -> dict[str, int]:
+    """Return the contexts of models of text, by each name that clients may request.
 
     The backend of a fallback can have a longer one than the model.
     """
     return {
-        name: model.context
-        if model.fallback is None
-        else max(model.context, clients.default_context)
-        for served, model in platform.models_in(region.name).items()
+        name: model.context if model.fallback is None else max(model.context, default)
+        for served, model in models.items()
         if not model.task.is_diffusion
         for name in (served, *model.other_names(served))
     }
 
 
-def _salted(platform: Platform, clients: Clients, region: RegionPlan) -> dict[str, list[str]]:
+def _salted(models: Mapping[str, Model]) -> dict[str, list[str]]:
     """Return the paths on which engines separate teams, by each name of their model."""
-    if clients.shared_prefix_cache:
-        return {}
     return {
         name: paths
-        for served, model in platform.models_in(region.name).items()
+        for served, model in models.items()
         if (paths := salted_paths(model))
         for name in (served, *model.other_names(served))
     }
@@ -289,7 +282,7 @@ def salted_paths(model: Model) -> list[str]:
     return sorted(paths)
 
 
-def _team(platform: Platform, team: ClientTeam, region: str) -> TeamSettings:
+def _team(team: ClientTeam, limits: RegionLimits) -> TeamSettings:
     """Return a team with its limits in a region."""
     shared = {name: getattr(team, name) for name in TeamSettings.model_fields}
-    return TeamSettings(**shared | asdict(limits_in(platform, team, region)))
+    return TeamSettings(**shared | asdict(limits))

@@ -60,7 +60,7 @@ def after_kinds(region: RegionPlan, inside: pulumi.ResourceOptions) -> pulumi.Re
     is_new = region.settings.existing.cluster is None
     if region.settings.mode is not ClusterMode.AUTOPILOT or not is_new:
         return inside
-    args = ClusterKindsArgs(kinds=[*_KINDS, *(_GATEWAY_KINDS if region.has_gateway else ())])
+    args = ClusterKindsArgs(kinds=[*_KINDS, *(_GATEWAY_KINDS if region.serves_models else ())])
     made = ClusterKinds(f"{region.name}-kinds", args, inside)
     behind = pulumi.ResourceOptions(depends_on=[made])
     return pulumi.ResourceOptions.merge(inside, behind)

@@ -8,36 +8,38 @@ from gke_inference.delivery.config_sync import ConfigSync, ConfigSyncArgs, Synce
 from gke_inference.delivery.model_delivery import ModelDelivery, ModelDeliveryArgs
 from gke_inference.delivery.settings import DEFAULT_BRANCH
 from infra.plan import RegionPlan
-from infra.plan.names import resolve_names
-from infra.stack import DeliveryKind, DeliverySourceKind, Platform
+from infra.plan.names import Names
+from infra.plan.project import ProjectPlan
+from infra.stack import Delivery, DeliveryKind, DeliverySourceKind
 
 
 def sync_clusters(
-    platform: Platform,
+    names: Names,
+    project: ProjectPlan,
     clusters: Mapping[str, pulumi.Input[str]],
     after: list[pulumi.Resource],
 ) -> None:
-    """Install the delivery tool, if the platform provides it.
+    """Install the delivery tool that the platform provides.
 
     Args:
-        platform: The stack.
+        names: Names of the stack.
+        project: Project of the stack.
         clusters: Ids of its clusters, by region.
         after: Dependencies, deleted later.
     """
-    args = config_sync_args(platform, clusters)
-    if args is not None:
-        ConfigSync("config-sync", args, pulumi.ResourceOptions(depends_on=after))
+    args = config_sync_args(names, project, clusters)
+    ConfigSync("config-sync", args, pulumi.ResourceOptions(depends_on=after))
 
 
-def deliver(platform: Platform, region: RegionPlan, opts: pulumi.ResourceOptions) -> bool:
+def deliver(delivery: Delivery, region: RegionPlan, opts: pulumi.ResourceOptions) -> bool:
     """Set up delivery of a team's models in a region. Return whether they are delivered from git.
 
     Args:
-        platform: The stack, with the settings of its platform.
+        delivery: Settings of the serving stack, with the tool of its platform.
         region: The region.
         opts: Options of objects in its cluster.
     """
-    args = delivery_args(platform, region)
+    args = delivery_args(delivery, region)
     if args is None:
         return False
     ModelDelivery(f"{region.name}-delivery", args, opts)
@@ -45,17 +47,15 @@ def deliver(platform: Platform, region: RegionPlan, opts: pulumi.ResourceOptions
 
 
 def config_sync_args(
-    platform: Platform, clusters: Mapping[str, pulumi.Input[str]]
-) -> ConfigSyncArgs | None:
-    """Return the arguments of Config Sync, or None if it delivers nothing.
+    names: Names, project: ProjectPlan, clusters: Mapping[str, pulumi.Input[str]]
+) -> ConfigSyncArgs:
+    """Return the arguments of Config Sync.
 
     Args:
-        platform: The stack.
+        names: Names of the stack.
+        project: Project of the stack.
         clusters: Ids of the clusters, by region.
     """
-    if not platform.has_config_sync():
-        return None
-    names = resolve_names(platform)
     return ConfigSyncArgs(
         clusters={
             region: SyncedClusterArgs(
@@ -63,19 +63,19 @@ def config_sync_args(
             )
             for region, cluster in clusters.items()
         },
-        labels={"env": platform.environment},
-        project=platform.project,
+        labels=project.labels,
+        project=project.id,
     )
 
 
-def delivery_args(platform: Platform, region: RegionPlan) -> ModelDeliveryArgs | None:
+def delivery_args(delivery: Delivery, region: RegionPlan) -> ModelDeliveryArgs | None:
     """Return the source of a team's models in a region, or None if Pulumi applies them."""
-    delivery, source = platform.delivery, platform.delivery.source
+    source = delivery.source
     if delivery.kind is not DeliveryKind.GITOPS or source is None or delivery.tool is None:
         return None
     is_git = source.kind is DeliverySourceKind.GIT
     args = ModelDeliveryArgs(
-        directory=tree_folder(platform, region.name),
+        directory=tree_folder(delivery, region.name),
         kind=source.kind,
         location=str(source.repo if is_git else source.image),
         namespace=region.namespace,
@@ -88,7 +88,7 @@ def delivery_args(platform: Platform, region: RegionPlan) -> ModelDeliveryArgs |
     return args
 
 
-def tree_folder(platform: Platform, region: str) -> str:
+def tree_folder(delivery: Delivery, region: str) -> str:
     """Return the folder of a region's objects in the source of a serving stack."""
-    source = platform.delivery.source
+    source = delivery.source
     return "/".join(part for part in (source.directory if source else "", region) if part)

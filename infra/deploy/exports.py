@@ -9,7 +9,6 @@ from gke_inference.front.routes import PATH_OF_MODELS
 from infra.deploy.built_region import BuiltRegion
 from infra.deploy.described import described, placements
 from infra.plan import Plan
-from infra.plan.front import endpoint, has_fleet_gateway, paths_of_models, with_gateway
 from infra.reading.platform_reference import OUTPUT, record
 from infra.stack import Front, Layer
 
@@ -37,11 +36,10 @@ def exports(
     if fleet is not None:
         addresses = {
             region: fleet.apply(lambda found, region=region: found[region])
-            for region in with_gateway(platform)
+            for region in plan.front.regions
         }
     endpoints = {
-        region: address.apply(lambda address: endpoint(platform.gateway, address))
-        for region, address in addresses.items()
+        region: address.apply(platform.gateway.endpoint) for region, address in addresses.items()
     }
     first = endpoints[min(endpoints)] if endpoints else pulumi.Output.from_input("")
     exported = {
@@ -90,14 +88,14 @@ def _fronted(
     found: dict[str, Any] = {"attachments": attachments} if attachments else {}
     if front is not None:
         found["front"] = front
-    paths, gateway = paths_of_models(plan.platform), plan.platform.gateway
-    if has_fleet_gateway(gateway):
+    paths, gateway = plan.front.paths, plan.front.gateway
+    if gateway.has_fleet_gateway:
         found["model_endpoints"] = {
             name: first.apply(lambda base, name=name: f"{base}{PATH_OF_MODELS}{name}")
             for name in plan.platform.models
         }
     elif gateway.front is Front.GLOBAL and paths:
         found["model_endpoints"] = {
-            name: f"{endpoint(gateway, '')}{PATH_OF_MODELS}{name}" for name in paths
+            name: f"{gateway.endpoint('')}{PATH_OF_MODELS}{name}" for name in paths
         }
     return found

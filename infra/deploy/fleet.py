@@ -12,41 +12,39 @@ from gke_inference.gateway.inference_gateway import RoutedModelArgs
 from gke_inference.serving.model_server import ModelServer
 from infra.deploy.built_region import BuiltRegion
 from infra.deploy.front import dns_front_args
-from infra.deploy.gateway import picker_replicas, routed_models
+from infra.deploy.gateway import routed_models
 from infra.deploy.hostname import build_front_certificate
 from infra.deploy.network import RegionNetwork
 from infra.plan import RegionPlan
-from infra.plan.front import (
-    config_region,
-    has_fleet_gateway,
-    target_utilization_percent,
-    with_gateway,
-)
-from infra.plan.names import resolve_names
-from infra.stack import Platform
+from infra.plan.front import FrontPlan
+from infra.plan.names import Names
+from infra.plan.project import ProjectPlan
+from infra.stack import Fleet as FleetSettings
 
 
 def build_fleet(
-    platform: Platform,
+    front: FrontPlan,
+    names: Names,
+    project: ProjectPlan,
     networks: Mapping[str, RegionNetwork],
     built: Mapping[str, BuiltRegion],
     opts: pulumi.ResourceOptions,
 ) -> pulumi.Output[dict[str, str]] | None:
     """Build the gateway over all clusters, if it is the front. Return its address by region."""
-    config = config_region(platform)
+    config = front.config_region
     exported = {name: each.exported for name, each in built.items() if each.exported is not None}
-    if not has_fleet_gateway(platform.gateway) or config not in exported:
+    if not front.gateway.has_fleet_gateway or config not in exported:
         return None
     ids = {name: built[name].cluster.cluster_id for name in exported}
     clusters: list[pulumi.Resource] = [built[name].cluster for name in exported]
     after = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=clusters))
-    fleet = Fleet("fleet", fleet_args(platform, ids), after)
+    fleet = Fleet("fleet", fleet_args(front, names, project, ids), after)
     models = {one["model_name"]: one for each in exported.values() for one in each.models}
     needed: list[pulumi.Resource] = [fleet, *(each.pools for each in exported.values())]
-    needed += build_front_certificate(platform, opts)
+    needed += build_front_certificate(front, project, opts)
     gateway = FleetGateway(
         "front",
-        fleet_gateway_args(platform, list(models.values())),
+        fleet_gateway_args(front, names, project, list(models.values())),
         pulumi.ResourceOptions.merge(
             exported[config].inside, pulumi.ResourceOptions(depends_on=needed)
         ),
@@ -55,29 +53,36 @@ def build_fleet(
         region: gateway.addresses.apply(lambda found, region=region: found[region])
         for region in exported
     }
-    record = dns_front_args(platform, addresses, networks[config].network)
+    record = dns_front_args(front, names, project, addresses, networks[config].network)
     if record is not None:
         DnsFront("front-record", record, opts)
     return gateway.addresses
 
 
 def exported_args(
-    platform: Platform, region: RegionPlan, servers: Mapping[str, ModelServer]
+    front: FrontPlan, region: RegionPlan, servers: Mapping[str, ModelServer]
 ) -> ExportedPoolsArgs:
     """Return the arguments of the pools that a region exports."""
     return ExportedPoolsArgs(
-        drained=region.name in platform.gateway.drain,
+        drained=region.name in front.gateway.drain,
         models=routed_models(region, servers),
         namespace=region.namespace,
-        picker_replicas=picker_replicas(platform),
+        picker_replicas=front.picker_replicas,
     )
 
 
-def fleet_args(platform: Platform, clusters: Mapping[str, pulumi.Input[str]]) -> FleetArgs:
+def fleet_args(
+    front: FrontPlan,
+    names: Names,
+    project: ProjectPlan,
+    clusters: Mapping[str, pulumi.Input[str]],
+) -> FleetArgs:
     """Return the arguments of the fleet of a platform's clusters.
 
     Args:
-        platform: The stack.
+        front: Endpoints of the stack.
+        names: Names of the stack.
+        project: Project of the stack.
         clusters: Id of the cluster of each region with models.
     """
     return FleetArgs(
@@ -85,33 +90,37 @@ def fleet_args(platform: Platform, clusters: Mapping[str, pulumi.Input[str]]) ->
             region: {
                 "cluster_id": clusters[region],
                 "location": region,
-                "membership": resolve_names(platform).cluster(region),
+                "membership": names.cluster(region),
             }
-            for region in with_gateway(platform)
+            for region in front.regions
         },
-        config_cluster=config_region(platform) or "",
-        labels={"env": platform.environment},
-        project=platform.project,
-        project_number=str(platform.project_number),
+        config_cluster=front.config_region or "",
+        labels=project.labels,
+        project=project.id,
+        project_number=project.number,
     )
 
 
-def fleet_gateway_args(platform: Platform, models: list[RoutedModelArgs]) -> FleetGatewayArgs:
+def fleet_gateway_args(
+    front: FrontPlan, names: Names, project: ProjectPlan, models: list[RoutedModelArgs]
+) -> FleetGatewayArgs:
     """Return the arguments of the Gateway over all regions.
 
     Args:
-        platform: The stack.
+        front: Endpoints of the stack.
+        names: Names of the stack.
+        project: Project of the stack.
         models: Models of all regions.
     """
-    gateway = platform.gateway
+    gateway = front.gateway
     args = FleetGatewayArgs(
-        gateway_name=resolve_names(platform).gateway(),
+        gateway_name=names.gateway(),
         log_percent=gateway.log_percent,
         models=models,
-        namespace=resolve_names(platform).namespace(),
-        project=platform.project,
-        regions=list(with_gateway(platform)),
-        target_utilization_percent=target_utilization_percent(gateway),
+        namespace=names.namespace(),
+        project=project.id,
+        regions=list(front.regions),
+        target_utilization_percent=(gateway.fleet or FleetSettings()).target_utilization_percent,
     )
     if gateway.certificate is not None:
         args["certificate"] = gateway.certificate

@@ -1,6 +1,6 @@
 """Arguments for the gateway of a region: its settings, and the models that it routes to."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import pulumi
 
@@ -12,41 +12,44 @@ from gke_inference.gateway.inference_gateway import (
 )
 from gke_inference.serving.model_server import ModelServer
 from infra.plan import RegionPlan, ServedModel
-from infra.plan.backends import fallback_of, has_backends
-from infra.plan.batches import batches_in
-from infra.plan.front import forwarded_hops, has_global_access, has_internal_gateways, is_published
-from infra.plan.names import resolve_names
-from infra.stack import (
-    Exposure,
-    Platform,
-)
+from infra.plan.backends import fallback_of
+from infra.plan.front import FrontPlan
 
 
 def gateway_args(
-    platform: Platform,
+    front: FrontPlan,
     region: RegionPlan,
+    backends: Iterable[str],
     servers: Mapping[str, ModelServer],
     subnetwork: pulumi.Input[str],
 ) -> InferenceGatewayArgs:
-    """Return the arguments of a region's gateway, with the models of the region."""
-    gateway, is_internal = platform.gateway, has_internal_gateways(platform.gateway)
+    """Return the arguments of a region's gateway, with the models of the region.
+
+    Args:
+        front: Endpoints of the stack.
+        region: The region.
+        backends: Names of the backends behind the gateway.
+        servers: Servers of the region's models, by name.
+        subnetwork: Subnet of the region.
+    """
+    gateway, names = front.gateway, region.names
     args = InferenceGatewayArgs(
-        address_name=resolve_names(platform).address(),
-        forwarded_hops=forwarded_hops(gateway),
-        exposure=Exposure.INTERNAL if is_internal else Exposure.EXTERNAL,
-        gateway_name=resolve_names(platform).gateway(),
+        address_name=names.address(),
+        forwarded_hops=gateway.forwarded_hops,
+        exposure=gateway.regional_exposure,
+        gateway_name=names.gateway(),
         log_percent=gateway.log_percent,
         models=routed_models(region, servers),
-        namespace=resolve_names(platform).namespace(),
-        picker_replicas=picker_replicas(platform),
-        project=platform.project,
+        namespace=region.namespace,
+        picker_replicas=front.picker_replicas,
+        project=region.project.id,
         region=region.name,
-        router_replicas=gateway.router_replicas or (3 if platform.protection else 2),
+        router_replicas=front.router_replicas,
         subnetwork=subnetwork,
     )
-    if has_backends(platform):
-        args["backend_names"] = sorted(platform.backends)
-    if batches_in(platform, region.name) is not None:
+    if backend_names := sorted(backends):
+        args["backend_names"] = backend_names
+    if region.batches is not None:
         args["has_batches"] = True
     if gateway.certificate is not None:
         args["certificate"] = gateway.certificate
@@ -54,20 +57,15 @@ def gateway_args(
         args["fairness_wait_seconds"] = gateway.fairness.max_wait_seconds
     if gateway.hostname is not None:
         args["hostname"] = gateway.hostname
-    if is_published(gateway):
+    if gateway.is_published:
         args["is_published"] = True
-    if has_global_access(gateway):
+    if gateway.has_global_access:
         args["global_access"] = True
     elif gateway.requests_per_minute is not None:
         args["requests_per_minute"] = gateway.requests_per_minute
     if gateway.port is not None:
         args["port"] = gateway.port
     return args
-
-
-def picker_replicas(platform: Platform) -> int:
-    """Return the number of pickers per model."""
-    return platform.gateway.picker_replicas or (2 if platform.protection else 1)
 
 
 def routed_models(region: RegionPlan, servers: Mapping[str, ModelServer]) -> list[RoutedModelArgs]:

@@ -1,5 +1,6 @@
 """Guardrails: the project setup of Model Armor, and the templates, calls and guards of a region."""
 
+from collections.abc import Collection, Mapping
 from typing import Final
 
 import pulumi
@@ -13,28 +14,23 @@ from gke_inference.guardrails.nemo import PORT
 from gke_inference.guardrails.nemo_guardrails import NemoGuardrails, NemoGuardrailsArgs
 from infra.plan import RegionPlan
 from infra.plan.clients import GATE as CLIENT_GATE
-from infra.plan.clients import gated
-from infra.plan.guardrails import (
-    floor_of,
-    guard_replicas,
-    has_armor,
-    rails_of,
-    timeout_ms,
-    used_guardrails,
-)
-from infra.plan.names import resolve_names
-from infra.stack import ArmorFilters, Failure, Guardrail, GuardrailKind, Platform
+from infra.plan.guardrails import GuardrailsPlan, rails_of, timeout_ms
+from infra.plan.names import Names
+from infra.plan.project import ProjectPlan
+from infra.stack import ArmorFilters, Failure, Guardrail, Model
 
 
-def prepare_armor(platform: Platform, after: list[pulumi.Resource]) -> None:
+def prepare_armor(
+    guardrails: GuardrailsPlan, project: ProjectPlan, after: list[pulumi.Resource]
+) -> None:
     """Allow Google's agent to call Model Armor, and set the project's floor, if configured."""
-    args = project_args(platform)
-    if args is not None:
+    if guardrails.needs_armor:
+        args = project_args(guardrails.floor, project)
         ModelArmorProject("model-armor", args, pulumi.ResourceOptions(depends_on=after))
 
 
 def guard_region(
-    platform: Platform,
+    guardrails: GuardrailsPlan,
     region: RegionPlan,
     inside: pulumi.ResourceOptions,
     gateway: pulumi.Resource,
@@ -43,7 +39,7 @@ def guard_region(
     """Build the guardrails of a region, and return the resources that the gate depends on.
 
     Args:
-        platform: The stack.
+        guardrails: Guardrails of the stack.
         region: The region.
         inside: Options with the cluster's Kubernetes provider and dependencies.
         gateway: The region's gateway.
@@ -51,17 +47,18 @@ def guard_region(
     """
     behind = pulumi.ResourceOptions.merge(inside, opts)
     made: list[pulumi.Resource] = [
-        ModelArmor(f"{region.name}-{name}", args, opts)
-        for name, args in template_args(platform, region.name).items()
+        ModelArmor(f"{region.name}-{name}", _template_args(region, name, guardrail), opts)
+        for name, guardrail in guardrails.armor.items()
     ]
     made += [
         NemoGuardrails(f"{region.name}-guardrail-{name}", args, behind)
-        for name, args in nemo_args(platform).items()
+        for name, args in nemo_args(guardrails, region.names).items()
     ]
-    args = armor_gate_args(platform, region)
-    if args is not None and gated(platform) is None:
+    calls = armor_calls(guardrails.armor, region)
+    if calls and region.gate is None:
         last = pulumi.ResourceOptions(depends_on=[gateway, *made])
         both = pulumi.ResourceOptions.merge(inside, last)
+        args = armor_gate_args(calls, region.names)
         ModelArmorGate(f"{region.name}-{CLIENT_GATE}", args, both)
     return made
 
@@ -70,37 +67,23 @@ GATE: Final = "guardrails"
 """Name of the gateway extension on a gateway without client teams."""
 
 
-def project_args(platform: Platform) -> ModelArmorProjectArgs | None:
-    """Return the project setup for Model Armor, if it is used or has a floor."""
-    floor = floor_of(platform)
-    if not has_armor(platform) and floor is None:
-        return None
-    args = ModelArmorProjectArgs(
-        project=platform.project, project_number=str(platform.project_number)
-    )
+def project_args(floor: Guardrail | None, project: ProjectPlan) -> ModelArmorProjectArgs:
+    """Return the project setup for Model Armor."""
+    args = ModelArmorProjectArgs(project=project.id, project_number=project.number)
     if floor is not None and floor.filters is not None:
         args["floor"] = floor.filters
     return args
 
 
-def template_args(platform: Platform, region: str) -> dict[str, ModelArmorArgs]:
-    """Return the templates of a region by guardrail."""
-    return {
-        name: _template(platform, region, name, guardrail)
-        for name, guardrail in used_guardrails(platform, GuardrailKind.MODEL_ARMOR).items()
-    }
-
-
-def armor_calls(platform: Platform, region: RegionPlan) -> list[ArmorCallArgs]:
+def armor_calls(armor: Mapping[str, Guardrail], region: RegionPlan) -> list[ArmorCallArgs]:
     """Return the Model Armor calls of a region's gateway, one for each value of `failure`."""
-    used = used_guardrails(platform, GuardrailKind.MODEL_ARMOR)
     found: list[ArmorCallArgs] = []
     for failure in Failure:
-        of = {name: one for name, one in used.items() if one.failure is failure}
+        of = {name: one for name, one in armor.items() if one.failure is failure}
         templates = {
-            model: f"projects/{platform.project}/locations/{region.name}/templates/"
-            f"{resolve_names(platform).guardrail(guardrail)}"
-            for model, names in _by_model(platform, region).items()
+            model: f"projects/{region.project.id}/locations/{region.name}/templates/"
+            f"{region.names.guardrail(guardrail)}"
+            for model, names in _by_model(region.models).items()
             for guardrail in names
             if guardrail in of
         }
@@ -117,12 +100,8 @@ def armor_calls(platform: Platform, region: RegionPlan) -> list[ArmorCallArgs]:
     return found
 
 
-def armor_gate_args(platform: Platform, region: RegionPlan) -> ModelArmorGateArgs | None:
-    """Return the arguments of the extension on a gateway without clients, if it calls any."""
-    calls = armor_calls(platform, region)
-    if not calls:
-        return None
-    names = resolve_names(platform)
+def armor_gate_args(calls: list[ArmorCallArgs], names: Names) -> ModelArmorGateArgs:
+    """Return the arguments of the extension on a gateway without clients."""
     return ModelArmorGateArgs(
         calls=calls,
         gate_name=GATE,
@@ -131,23 +110,27 @@ def armor_gate_args(platform: Platform, region: RegionPlan) -> ModelArmorGateArg
     )
 
 
-def nemo_args(platform: Platform) -> dict[str, NemoGuardrailsArgs]:
+def nemo_args(guardrails: GuardrailsPlan, names: Names) -> dict[str, NemoGuardrailsArgs]:
     """Return the guards of a region by name."""
     found: dict[str, NemoGuardrailsArgs] = {}
-    for name, guardrail in used_guardrails(platform, GuardrailKind.NEMO).items():
+    for name, guardrail in guardrails.guards.items():
         found[name] = NemoGuardrailsArgs(
             guard_name=_guard(name),
-            namespace=resolve_names(platform).gateway_namespace(),
-            replicas=guard_replicas(platform, guardrail),
+            namespace=names.gateway_namespace(),
+            replicas=guardrails.replicas[name],
         )
         if files := rails_of(guardrail):
             found[name]["files"] = files
     return found
 
 
-def guards(platform: Platform) -> dict[str, ClientGuardArgs]:
-    """Return the guards that the gate calls, by name."""
-    namespace = resolve_names(platform).gateway_namespace()
+def guards(used: Mapping[str, Guardrail], namespace: str) -> dict[str, ClientGuardArgs]:
+    """Return the guards that the gate calls, by name.
+
+    Args:
+        used: Their guardrails.
+        namespace: Namespace of the gate and its guards.
+    """
     return {
         name: ClientGuardArgs(
             failure=guardrail.failure,
@@ -155,25 +138,29 @@ def guards(platform: Platform) -> dict[str, ClientGuardArgs]:
             timeout_ms=timeout_ms(guardrail),
             url=f"http://{_guard(name)}.{namespace}.svc:{PORT}",
         )
-        for name, guardrail in used_guardrails(platform, GuardrailKind.NEMO).items()
+        for name, guardrail in used.items()
     }
 
 
-def guarded_models(platform: Platform, region: RegionPlan) -> dict[str, list[str]]:
-    """Return the guards of each guarded model and adapter in a region."""
-    known = used_guardrails(platform, GuardrailKind.NEMO)
+def guarded_models(used: Collection[str], models: Mapping[str, Model]) -> dict[str, list[str]]:
+    """Return the guards of each guarded model and adapter.
+
+    Args:
+        used: Names of the guards.
+        models: Models of the region.
+    """
     found = {
-        model: [name for name in names if name in known]
-        for model, names in _by_model(platform, region).items()
+        model: [name for name in names if name in used]
+        for model, names in _by_model(models).items()
     }
     return {model: names for model, names in found.items() if names}
 
 
-def _by_model(platform: Platform, region: RegionPlan) -> dict[str, tuple[str, ...]]:
-    """Return the guardrails of each name that clients may request in a region."""
+def _by_model(models: Mapping[str, Model]) -> dict[str, tuple[str, ...]]:
+    """Return the guardrails of each name that clients may request."""
     return {
         name: model.guardrails
-        for served, model in platform.models_in(region.name).items()
+        for served, model in models.items()
         if model.guardrails
         for name in (served, *model.other_names(served))
     }
@@ -183,14 +170,15 @@ def _guard(name: str) -> str:
     return f"guardrail-{name}"
 
 
-def _template(platform: Platform, region: str, name: str, guardrail: Guardrail) -> ModelArmorArgs:
+def _template_args(region: RegionPlan, name: str, guardrail: Guardrail) -> ModelArmorArgs:
+    """Return the arguments of a guardrail's template in a region."""
     args = ModelArmorArgs(
         filters=guardrail.filters or ArmorFilters(),
         ignore_partial_failures=guardrail.failure is Failure.OPEN,
-        labels={"env": platform.environment},
-        location=region,
-        project=platform.project,
-        template_id=resolve_names(platform).guardrail(name),
+        labels=region.project.labels,
+        location=region.name,
+        project=region.project.id,
+        template_id=region.names.guardrail(name),
     )
     if guardrail.enforcement is not None:
         args["enforcement"] = guardrail.enforcement

@@ -6,14 +6,15 @@ import pulumi
 
 from gke_inference.gateway.certificate import GatewayCertificate, GatewayCertificateArgs
 from gke_inference.gateway.record import GatewayRecordArgs
-from infra.plan.front import certificate_zone, has_fleet_gateway, record_zone
-from infra.stack import Platform
+from infra.plan.front import FrontPlan
+from infra.plan.project import ProjectPlan
 
 
-def certificate_args(platform: Platform, location: str) -> GatewayCertificateArgs | None:
+def certificate_args(
+    front: FrontPlan, project: ProjectPlan, location: str
+) -> GatewayCertificateArgs | None:
     """Return the arguments of a regional or `global` certificate, if the stack issues it."""
-    gateway = platform.gateway
-    zone = certificate_zone(platform)
+    gateway, zone = front.gateway, front.certificate_zone
     if zone is None or gateway.dns is None:
         return None
     if gateway.certificate is None or gateway.hostname is None:
@@ -21,28 +22,28 @@ def certificate_args(platform: Platform, location: str) -> GatewayCertificateArg
     args = GatewayCertificateArgs(
         certificate_name=gateway.certificate,
         hostname=gateway.hostname,
-        labels={"env": platform.environment},
+        labels=project.labels,
         location=location,
-        project=platform.project,
+        project=project.id,
         ttl_seconds=gateway.dns.ttl_seconds,
         zone=zone.name,
         zone_project=zone.project,
     )
-    if has_fleet_gateway(gateway):
+    if gateway.has_fleet_gateway:
         args["all_regions"] = True
     return args
 
 
 def record_args(
-    platform: Platform, addresses: Mapping[str, pulumi.Input[str]]
+    front: FrontPlan, addresses: Mapping[str, pulumi.Input[str]]
 ) -> GatewayRecordArgs | None:
     """Return the arguments of the hostname's DNS record, if the stack creates it.
 
     Args:
-        platform: The stack.
+        front: Endpoints of the stack.
         addresses: Address of the gateway of each region that has one.
     """
-    gateway, zone = platform.gateway, record_zone(platform)
+    gateway, zone = front.gateway, front.record_zone
     if zone is None or gateway.dns is None or gateway.hostname is None or not addresses:
         return None
     return GatewayRecordArgs(
@@ -55,8 +56,8 @@ def record_args(
 
 
 def build_front_certificate(
-    platform: Platform, opts: pulumi.ResourceOptions
+    front: FrontPlan, project: ProjectPlan, opts: pulumi.ResourceOptions
 ) -> list[pulumi.Resource]:
     """Build the global certificate of the front, if the stack issues it."""
-    args = certificate_args(platform, "global")
+    args = certificate_args(front, project, "global")
     return [] if args is None else [GatewayCertificate("front-certificate", args, opts)]

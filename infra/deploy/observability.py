@@ -17,12 +17,7 @@ from gke_inference.observability.dashboards import (
 from gke_inference.observability.promql import Scope
 from gke_inference.observability.settings import SECRET_KINDS
 from infra.plan import Plan, ServedModel
-from infra.plan.backends import has_backends
-from infra.plan.clients import gated
-from infra.plan.front import catalogue_path, has_body_router, port_of
-from infra.plan.guardrails import has_guards
 from infra.plan.project import ProjectPlan
-from infra.plan.streams import streams
 from infra.reading.load import PROJECT
 from infra.stack import Budget as BudgetSettings
 from infra.stack import Covers, Front, Layer, Receiver, Role, Task
@@ -129,13 +124,13 @@ def _mark(plan: Plan, args: DashboardsArgs | AlertsArgs) -> None:
     platform = plan.platform
     if platform.gateway.front is Front.GLOBAL:
         args["front"] = True
-    if gated(platform) is not None and platform.layer is Layer.ALL:
+    if plan.has_gate and platform.layer is Layer.ALL:
         args["clients"] = True
-        if has_guards(platform):
+        if plan.guardrails.guards:
             args["guards"] = True
-    if platform.layer is Layer.ALL and has_body_router(platform):
+    if platform.layer is Layer.ALL and plan.front.has_body_router:
         args["body_router"] = plan.names.body_router()
-    if has_backends(platform):
+    if plan.backends is not None:
         args["backends"] = True
     if platform.batches is not None:
         args["batches"] = True
@@ -169,21 +164,21 @@ def alerts_args(plan: Plan, secrets: Mapping[str, pulumi.Input[str]]) -> AlertsA
     )
     _mark(plan, args)
     has_fallback = any(model.fallback is not None for model in platform.models.values())
-    if has_backends(platform) and has_fallback:
+    if plan.backends is not None and has_fallback:
         args["fallbacks"] = True
     if platform.personal_images is not None:
         args["personal_images"] = plan.names.personal()
         args["personal_train_seconds"] = platform.personal_images.train_seconds
-    if found := [each.physical for each in streams(platform) if not each.is_kafka]:
+    if found := [each.physical for each in plan.streams if not each.is_kafka]:
         args["subscriptions"] = found
-    if found := [each.name for each in streams(platform) if each.is_kafka]:
+    if found := [each.name for each in plan.streams if each.is_kafka]:
         args["kafka_streams"] = found
     if settings.cost_limit_usd_per_hour is not None:
         args["cost_limit_usd_per_hour"] = settings.cost_limit_usd_per_hour
     if platform.gateway.hostname is not None:
         args["hostname"] = platform.gateway.hostname
-        args["health_path"] = health_path(catalogue_path(platform))
-        args["port"] = port_of(platform.gateway)
+        args["health_path"] = health_path(plan.front.catalogue_path)
+        args["port"] = platform.gateway.listening_port
     if settings.runbooks_url is not None:
         args["runbooks_url"] = settings.runbooks_url
     return args

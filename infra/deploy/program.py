@@ -66,16 +66,17 @@ def deploy(platform: Platform) -> None:
     clusters: list[pulumi.Resource] = [parts.cluster for parts in built.values()]
     if platform.monitoring.metrics_adapter:
         let_adapters_read(plan.project, clusters)
-    build_client_keys(platform, clusters)
-    prepare_armor(platform, services)
-    grant_relay_access(platform, clusters)
+    build_client_keys(plan.clients, plan.names, plan.project, clusters)
+    prepare_armor(plan.guardrails, plan.project, services)
+    grant_relay_access(plan.backends, plan.names, plan.project, clusters)
     ids = {name: parts.cluster.cluster_id for name, parts in built.items()}
-    sync_clusters(platform, ids, [*services, *clusters])
-    front = build_front(platform, networks, built, ready)
+    if platform.has_config_sync():
+        sync_clusters(plan.names, plan.project, ids, [*services, *clusters])
+    front = build_front(plan.front, plan.names, plan.project, networks, built, ready)
     if platform.layer is not Layer.PLATFORM:
         observe(plan, services)
     else:
         set_budget(plan, ready)
-    fleet = build_fleet(platform, networks, built, ready)
+    fleet = build_fleet(plan.front, plan.names, plan.project, networks, built, ready)
     for name, value in exports(plan, built, front, fleet).items():
         pulumi.export(name, value)

@@ -44,8 +44,9 @@ from infra.deploy.sharing import route_sources, share
 from infra.deploy.streams import stream_to_models
 from infra.estimate.chip_limits import chip_limits
 from infra.plan import Plan, RegionPlan
+from infra.plan.front import FrontPlan
 from infra.plan.project import ProjectPlan
-from infra.stack import Form, Storage
+from infra.stack import Form, Gateway, Storage
 
 
 def build_region(
@@ -58,8 +59,8 @@ def build_region(
     """Build a region.
 
     Args:
-        plan: The stack.
-        region: The region.
+        plan: The stack, resolved.
+        region: One of its regions.
         network: The network as the region takes it.
         image_cache: Disk image for the nodes of capacity that asks for it.
         after: Dependencies, deleted later.
@@ -86,7 +87,7 @@ def build_region(
         node_service_account=cluster.node_service_account,
         region=region,
     )
-    if platform.monitoring.metrics_adapter and region.has_gateway:
+    if platform.monitoring.metrics_adapter and region.serves_models:
         adapter = adapter_args(region.project)
         MetricsAdapter(f"{region.name}-metrics-adapter", adapter, inside)
     capacity = build_capacity(site, [cluster, *interfaces], inside)
@@ -102,7 +103,7 @@ def build_region(
         buckets,
         network,
         capacity,
-        _build_certificate(plan, region, opts),
+        _build_certificate(plan.front, region, opts),
         teams,
         inside,
     )
@@ -111,7 +112,7 @@ def build_region(
     return BuiltRegion(
         cluster=cluster,
         gateway=serving,
-        published=_publish(plan, region, network, serving, inside),
+        published=_publish(plan.front.gateway, region, network, serving, inside),
     )
 
 
@@ -124,18 +125,17 @@ def _before(
 
 
 def _build_certificate(
-    plan: Plan, region: RegionPlan, opts: pulumi.ResourceOptions
+    front: FrontPlan, region: RegionPlan, opts: pulumi.ResourceOptions
 ) -> list[pulumi.Resource]:
     """Build the certificate of the region's gateway, if the stack issues one."""
-    platform = plan.platform
-    args = certificate_args(platform, region.name)
-    if args is None or not region.has_gateway or region.is_exported:
+    args = certificate_args(front, region.project, region.name)
+    if args is None or not region.serves_models or region.is_exported:
         return []  # a gateway over all clusters has one certificate for all of them
     return [GatewayCertificate(f"{region.name}-certificate", args, opts)]
 
 
 def _publish(
-    plan: Plan,
+    settings: Gateway,
     region: RegionPlan,
     network: RegionNetwork,
     gateway: InferenceGateway | None,
@@ -144,10 +144,7 @@ def _publish(
     """Publish the region's gateway, if configured."""
     if gateway is None:
         return None
-    platform = plan.platform
-    args = assemble_front.published_args(
-        platform, region.name, gateway.gateway_id, network.published
-    )
+    args = assemble_front.published_args(settings, region, gateway.gateway_id, network.published)
     if args is None:
         return None
     behind = pulumi.ResourceOptions(depends_on=[gateway])
@@ -169,10 +166,10 @@ def _build_serving(
 
     If serving stacks deploy the models, build the namespaces of their teams instead.
     """
-    if not region.has_gateway:
+    if not region.serves_models:
         return None
-    platform = plan.platform
-    ingress = ingress_args(platform, region) if platform.network_policies else None
+    platform, settings = plan.platform, plan.front.gateway
+    ingress = ingress_args(region) if region.has_network_policies else None
     limited = namespace_args(region, chip_limits(region), ingress)
     namespace = ServingNamespace(f"{region.name}-namespace", limited, inside)
     after_namespace = pulumi.ResourceOptions(depends_on=[namespace])
@@ -196,11 +193,17 @@ def _build_serving(
         needed.append(RayScaler(f"{region.name}-ray-scaler", scaler, opts))
     servers = {served.name: serve(region, served, buckets, behind) for served in region.served}
     if region.is_exported:
-        exported = exported_args(platform, region, servers)
+        exported = exported_args(plan.front, region, servers)
         opts = pulumi.ResourceOptions.merge(inside, after_namespace)
         pools = ExportedPools(f"{region.name}-pools", exported, opts)
         return ExportedModels(pools, exported["models"], inside)
-    args = assemble_models.gateway_args(platform, region, servers, network.subnetwork)
+    args = assemble_models.gateway_args(
+        plan.front,
+        region,
+        () if plan.backends is None else plan.backends.settings,
+        servers,
+        network.subnetwork,
+    )
     if sources := route_sources(platform.teams):
         args["route_sources"] = sources
     gateway = InferenceGateway(
@@ -210,13 +213,19 @@ def _build_serving(
             inside, pulumi.ResourceOptions(depends_on=[namespace, *certificates])
         ),
     )
-    guards = guard_region(platform, region, inside, gateway, after_namespace)
-    build_client_gate(platform, region, network, inside, gateway, guards)
-    relay_backends(platform, region, inside, gateway)
-    stream_to_models(platform, region, gateway.address, inside, [namespace, gateway])
-    answer_batches(platform, region, gateway.address, buckets, inside, [namespace, gateway, *teams])
-    after = [gateway, *needed]
-    personalize_images(platform, region, buckets["models"], gateway.address, inside, after)
+    guards = guard_region(plan.guardrails, region, inside, gateway, after_namespace)
+    build_client_gate(region, settings, plan.guardrails, network, inside, gateway, guards)
+    relay_backends(plan.backends, settings, region, inside, gateway)
+    stream_to_models(region, settings, gateway.address, inside, [namespace, gateway])
+    answer_batches(region, settings, gateway.address, buckets, inside, [namespace, gateway, *teams])
+    personalize_images(
+        region,
+        settings,
+        buckets["models"],
+        gateway.address,
+        inside,
+        [gateway, *needed],
+    )
     return gateway
 
 

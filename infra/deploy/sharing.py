@@ -30,9 +30,7 @@ def share(
         inside: Options of objects in its cluster.
     """
     made: list[pulumi.Resource] = []
-    ingress = None
-    if platform.network_policies:
-        ingress = ingress_args(platform, region, has_gateway=False)
+    ingress = ingress_args(region, has_gateway=False) if region.has_network_policies else None
     is_first = region.name == min(platform.regions)
     for team, settings in platform.teams.items():
         args = team_namespace_args(team, settings, ingress)

@@ -13,15 +13,14 @@ from gke_inference.streams.stream_table import StreamTable, StreamTableArgs
 from gke_inference.streams.stream_topics import StreamTopics, StreamTopicsArgs
 from gke_inference.streams.stream_worker import StreamWorker, StreamWorkerArgs
 from infra.plan import RegionPlan
-from infra.plan.front import endpoint
-from infra.plan.names import resolve_names
-from infra.plan.streams import StreamPlan, streams
-from infra.stack import Platform
+from infra.plan.project import ProjectPlan
+from infra.plan.streams import StreamPlan
+from infra.stack import Gateway
 
 
 def stream_to_models(
-    platform: Platform,
     region: RegionPlan,
+    gateway: Gateway,
     address: pulumi.Output[str],
     inside: pulumi.ResourceOptions,
     after: list[pulumi.Resource],
@@ -29,19 +28,17 @@ def stream_to_models(
     """Build the streams whose workers are in a region.
 
     Args:
-        platform: The stack.
         region: The region.
+        gateway: Settings of the region's gateway.
         address: Address of the region's gateway.
         inside: Options with the cluster's Kubernetes provider and dependencies.
         after: Dependencies of the workers: the namespace and the gateway.
     """
     behind = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=after))
-    for stream in streams(platform):
-        if stream.region != region.name:
-            continue
+    for stream in region.streams:
         logical = f"stream-{stream.name}"
-        identity = WorkloadIdentity(f"{logical}-identity", identity_args(platform, stream), behind)
-        args = topics_args(platform, stream, identity.principal)
+        identity = WorkloadIdentity(f"{logical}-identity", identity_args(stream, region), behind)
+        args = topics_args(stream, region.project, identity.principal)
         # A project has no workload pool, and therefore no principals, before its first cluster.
         known = pulumi.ResourceOptions(depends_on=[identity])
         topics = None if args is None else StreamTopics(f"{logical}-topics", args, known)
@@ -49,7 +46,7 @@ def stream_to_models(
         table = None if access is None else StreamTable(f"{logical}-table", access, known)
         StreamWorker(
             logical,
-            worker_args(platform, stream, region, address, topics),
+            worker_args(stream, region, gateway, address, topics),
             pulumi.ResourceOptions.merge(
                 behind,
                 pulumi.ResourceOptions(depends_on=[each for each in (identity, table) if each]),
@@ -57,12 +54,12 @@ def stream_to_models(
         )
 
 
-def identity_args(platform: Platform, stream: StreamPlan) -> WorkloadIdentityArgs:
+def identity_args(stream: StreamPlan, region: RegionPlan) -> WorkloadIdentityArgs:
     """Return the arguments of the workers' identity, with its bucket permissions."""
     args = WorkloadIdentityArgs(
-        namespace=resolve_names(platform).namespace(),
-        project=platform.project,
-        project_number=str(platform.project_number),
+        namespace=region.namespace,
+        project=region.project.id,
+        project_number=region.project.number,
         service_account_name=stream.worker,
     )
     bucket = stream.bucket
@@ -72,7 +69,7 @@ def identity_args(platform: Platform, stream: StreamPlan) -> WorkloadIdentityArg
 
 
 def topics_args(
-    platform: Platform, stream: StreamPlan, worker: pulumi.Input[str]
+    stream: StreamPlan, project: ProjectPlan, worker: pulumi.Input[str]
 ) -> StreamTopicsArgs | None:
     """Return the arguments of a stream's Pub/Sub topics, or None for Kafka."""
     if stream.is_kafka:
@@ -80,10 +77,10 @@ def topics_args(
     results = stream.settings.results
     args = StreamTopicsArgs(
         keeps_results=results.kind is ResultsKind.TOPIC,
-        labels={"env": platform.environment},
+        labels=project.labels,
         ordered=stream.settings.ordered,
-        project=platform.project,
-        project_number=str(platform.project_number),
+        project=project.id,
+        project_number=project.number,
         stream_name=stream.physical,
         worker=worker,
     )
@@ -103,36 +100,35 @@ def table_args(stream: StreamPlan, worker: pulumi.Input[str]) -> StreamTableArgs
 
 
 def worker_args(
-    platform: Platform,
     stream: StreamPlan,
     region: RegionPlan,
+    gateway: Gateway,
     address: pulumi.Output[str],
     topics: StreamTopics | None,
 ) -> StreamWorkerArgs:
     """Return the arguments of a stream's workers.
 
     Args:
-        platform: The stack.
         stream: The stream.
         region: Region of the stream.
+        gateway: Settings of the region's gateway.
         address: Address of the region's gateway.
         topics: Pub/Sub topics of the stream, if any.
     """
     settings, namespace = stream.settings, region.namespace
-    model = platform.models[settings.model]
     args = StreamWorkerArgs(
         attempts=settings.attempts,
         backlog_per_worker=settings.workers.backlog_per_worker,
         dead_letters="",
         deadline_seconds=settings.deadline_seconds,
-        endpoint=address.apply(lambda found: endpoint(platform.gateway, found)),
+        endpoint=address.apply(gateway.endpoint),
         max_workers=settings.workers.max,
         metrics_namespace=region.metrics_namespace,
         min_workers=settings.workers.min,
         model=settings.model,
-        names=[settings.model, *model.adapter_names(settings.model)],
+        names=list(stream.names),
         namespace=namespace,
-        network_policy=platform.network_policies,
+        network_policy=region.has_network_policies,
         ordered=settings.ordered,
         requests_per_worker=settings.workers.requests,
         results=_results(stream),
@@ -141,7 +137,7 @@ def worker_args(
         stream_name=stream.name,
         worker_name=stream.worker,
     )
-    if model.task.value == "generate":
+    if stream.has_picker:
         args["objective"] = f"{stream.pool}-{settings.priority.value}"
         args["picker"] = f"{stream.pool}-picker.{namespace}.svc:{PICKER_METRICS_PORT}"
     if settings.key_secret is not None:

@@ -16,7 +16,7 @@ from infra.deploy.observability import observe
 from infra.deploy.options import inside, protect_stateful
 from infra.deploy.serving import open_models, serve
 from infra.plan import Plan, RegionPlan, resolve
-from infra.plan.front import catalogue_path, endpoint
+from infra.plan.front import FrontPlan
 from infra.reading.platform_reference import Shared, SharedRegion
 from infra.stack import Platform
 
@@ -45,11 +45,11 @@ def serving_exports(plan: Plan, shared: Shared) -> dict[str, Any]:
         name: shared.regions[name].address for name, region in plan.regions.items() if region.served
     }
     endpoints = {
-        name: endpoint(platform.gateway, address) for name, address in addresses.items() if address
+        name: platform.gateway.endpoint(address) for name, address in addresses.items() if address
     }
     return {
         "addresses": addresses,
-        "catalogue": catalogue_path(platform),
+        "catalogue": plan.front.catalogue_path,
         "endpoint": endpoints[min(endpoints)] if endpoints else "",
         "endpoints": endpoints,
         "models": {name: described(plan, name) for name in platform.models},
@@ -67,42 +67,42 @@ def build_team_region(
     """Build a team's models in a region, and their routes to the existing gateway.
 
     Args:
-        plan: The stack, with the settings of its platform.
-        region: The region.
+        plan: The stack, resolved with the settings of its platform.
+        region: One of its regions.
         shared: The region in the platform's record.
         with_delivered: Whether to also build objects delivered from git.
     """
     if not region.served:
         return
-    platform, opts = plan.platform, inside(region, shared.kubeconfig)
-    if deliver(platform, region, opts) and not with_delivered:
+    opts = inside(region, shared.kubeconfig)
+    if deliver(plan.platform.delivery, region, opts) and not with_delivered:
         return
     buckets: dict[str, pulumi.Input[str]] = {
         role: region.names.bucket(role, region.name) for role in ("models", "caches")
     }
     open_models(region, buckets, opts)
-    if platform.network_policies and (models := connected(region)):
+    if region.has_network_policies and (models := connected(region)):
         args = ConnectedModelsArgs(models=models, namespace=region.namespace)
         ConnectedModels(f"{region.name}-connected", args, opts)
     servers = {served.name: serve(region, served, buckets, opts) for served in region.served}
-    ModelRoutes(f"{region.name}-routes", model_routes_args(plan, region, servers), opts)
+    ModelRoutes(f"{region.name}-routes", model_routes_args(plan.front, region, servers), opts)
 
 
 def model_routes_args(
-    plan: Plan, region: RegionPlan, servers: Mapping[str, ModelServer]
+    front: FrontPlan, region: RegionPlan, servers: Mapping[str, ModelServer]
 ) -> ModelRoutesArgs:
     """Return the arguments of a team's models behind the gateway of a region."""
-    platform, gateway, names = plan.platform, plan.platform.gateway, region.names
+    gateway, names = front.gateway, region.names
     args = ModelRoutesArgs(
-        catalogue_path=catalogue_path(platform),
+        catalogue_path=front.catalogue_path,
         exposure=gateway.exposure,
         gateway_name=names.gateway(),
         gateway_namespace=names.gateway_namespace(),
         log_percent=gateway.log_percent,
         models=routed_models(region, servers),
         namespace=names.namespace(),
-        picker_replicas=gateway.picker_replicas or (2 if platform.protection else 1),
-        router_replicas=gateway.router_replicas or (3 if platform.protection else 2),
+        picker_replicas=front.picker_replicas,
+        router_replicas=front.router_replicas,
     )
     if gateway.fairness is not None:
         args["fairness_wait_seconds"] = gateway.fairness.max_wait_seconds

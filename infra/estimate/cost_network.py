@@ -6,8 +6,8 @@ from typing import Final
 from gke_inference.catalogue.platform_prices import unit_price
 from infra.estimate.cost_parts import NETWORK, Nodes, Part, always, hourly, listed, part
 from infra.estimate.usage import Usage
-from infra.plan.front import has_internal_gateways, in_front, is_published
-from infra.stack import Front, Platform
+from infra.plan.front import FrontPlan
+from infra.stack import Front, Gateway
 from planner.amount import Amount
 from planner.choice.cost import HOURS_PER_MONTH
 
@@ -24,18 +24,19 @@ _EGRESS: Final = (
 
 
 def network_parts(
-    platform: Platform, region: str, nodes: Iterable[Nodes], usage: Usage
+    gateway: Gateway, region: str, nodes: Iterable[Nodes], usage: Usage, *, has_nat: bool
 ) -> Iterator[Part]:
     """Yield the network costs of a region. An existing network has its own NAT.
 
     Args:
-        platform: The stack.
-        region: Name of one of its regions.
+        gateway: Settings of the region's gateway.
+        region: The region.
         nodes: All nodes of the region.
         usage: Usage assumptions.
+        has_nat: Whether the stack creates the network.
     """
     traffic = always(usage.traffic_gib)
-    if not has_internal_gateways(platform.gateway):
+    if not gateway.has_internal_gateways:
         balancer = "external load balancer"
         yield listed(NETWORK, f"{balancer}, forwarding rule", region, "forwarding-rules", always(1))
         item = "external-load-balancer-data"
@@ -46,30 +47,30 @@ def network_parts(
         balancer = "internal load balancer"
         yield part(NETWORK, f"{balancer}, proxy instances", region, None, always(1))
         yield part(NETWORK, f"{balancer}, data both ways", region, None, traffic * 2, unit=_GIB)
-    if is_published(platform.gateway):
+    if gateway.is_published:
         yield part(NETWORK, "Private Service Connect, data", region, None, traffic * 2, unit=_GIB)
-    if platform.existing.network is None:
+    if has_nat:
         yield _nat_gateway(region, nodes)
         yield listed(NETWORK, "NAT address", region, "nat-address", always(1))
 
 
-def front_parts(platform: Platform, usage: Usage) -> Iterator[Part]:
+def front_parts(front: FrontPlan, usage: Usage) -> Iterator[Part]:
     """Yield the costs of the front. Data is billed in the region whose gateway serves it.
 
     Args:
-        platform: The stack.
+        front: Endpoints of the stack.
         usage: Usage assumptions per region.
     """
-    if platform.gateway.front is Front.INTERNAL:
+    if front.gateway.has_fleet_gateway:
         yield part(NETWORK, "multi-cluster gateway", "", None, always(1))
-    if platform.gateway.front is not Front.GLOBAL:
+    if front.gateway.front is not Front.GLOBAL:
         return
     balancer = "global load balancer"
     item = "global-forwarding-rules"
     yield listed(NETWORK, f"{balancer}, forwarding rules", "", item, always(1))
     yield part(NETWORK, "Cloud Armor policy of the front", "", None, always(1))
     traffic, item = always(usage.traffic_gib * 2), "external-load-balancer-data"
-    for region in in_front(platform):
+    for region in front.routed:
         yield listed(NETWORK, f"{balancer}, data both ways", region, item, traffic, unit=_GIB)
         yield _egress("traffic of the front to the internet", region, usage.traffic_gib)
 

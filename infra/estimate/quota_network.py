@@ -14,7 +14,6 @@ from gke_inference.catalogue.quotas import (
 from infra.estimate.claims import claims
 from infra.estimate.quota_nodes import QuotaRequirement, system_nodes
 from infra.plan import Plan, RegionPlan
-from infra.plan.front import has_internal_gateways, is_published, redirect_port, with_gateway
 from infra.stack import Front, Gateway, Task
 
 _SUBNETWORKS = 2  # nodes and proxies
@@ -26,7 +25,7 @@ _SYSTEM_POOLS = 1
 def network_requirements(plan: Plan) -> Iterator[QuotaRequirement]:
     """Yield the quota needs of networks, clusters and gateways."""
     if plan.network.is_created:
-        yield from _network(len(plan.regions), is_published(plan.platform.gateway))
+        yield from _network(len(plan.regions), plan.front.gateway.is_published)
         if plan.network.services_range is not None:
             yield QuotaRequirement(metric("FIREWALLS"), None, "network", "Managed Lustre", 1)
         yield from _interface_networks(plan)
@@ -40,7 +39,7 @@ def network_requirements(plan: Plan) -> Iterator[QuotaRequirement]:
             yield from _nat(region)
         if region.is_exported:
             yield from _exported(region)
-        elif region.has_gateway:
+        elif region.serves_models:
             yield from _gateway(plan.platform.gateway, region)
     yield from _front(plan)
 
@@ -133,7 +132,7 @@ def _nat(region: RegionPlan) -> Iterator[QuotaRequirement]:
 def _gateway(gateway: Gateway, region: RegionPlan) -> Iterator[QuotaRequirement]:
     """Yield the quota needs of a region's gateway: address, rule, proxy, URL map and backends."""
     name = region.name
-    is_external = not has_internal_gateways(gateway)
+    is_external = not gateway.has_internal_gateways
     kind = "EXTERNAL" if is_external else "INTERNAL"
     addresses = ("STATIC_ADDRESSES", "IN_USE_ADDRESSES") if is_external else ("INTERNAL_ADDRESSES",)
     for address in addresses:
@@ -162,7 +161,7 @@ def _front(plan: Plan) -> Iterator[QuotaRequirement]:
     """
     platform = plan.platform
     who = "the front over all regions"
-    if platform.gateway.front is Front.DNS and not has_internal_gateways(platform.gateway):
+    if platform.gateway.front is Front.DNS and not platform.gateway.has_internal_gateways:
         yield QuotaRequirement(metric("HEALTH_CHECKS"), None, "network", who, 1)
     if platform.gateway.front is Front.INTERNAL:
         yield QuotaRequirement(metric("URL_MAPS"), None, "network", who, 1)
@@ -172,20 +171,20 @@ def _front(plan: Plan) -> Iterator[QuotaRequirement]:
     if platform.gateway.front is not Front.GLOBAL:
         return
     yield QuotaRequirement(metric("NETWORKS"), None, "network", who, 1)
-    yield QuotaRequirement(metric("SUBNETWORKS"), None, "network", who, len(with_gateway(platform)))
-    redirects = 0 if redirect_port(platform.gateway) is None else 1
+    yield QuotaRequirement(metric("SUBNETWORKS"), None, "network", who, len(plan.front.regions))
+    redirects = 0 if platform.gateway.redirect_port is None else 1
     yield QuotaRequirement(metric("URL_MAPS"), None, "network", who, 1 + redirects)
     yield QuotaRequirement(metric("TARGET_HTTPS_PROXIES"), None, "network", who, 1)
     if redirects:
         yield QuotaRequirement(metric("TARGET_HTTP_PROXIES"), None, "network", who, redirects)
-    for name in with_gateway(platform):
+    for name in plan.front.regions:
         yield QuotaRequirement(metric("NETWORK_ENDPOINT_GROUPS"), name, "network", who, 1)
 
 
 def _backends(gateway: Gateway, region: RegionPlan, beside: int) -> Iterator[QuotaRequirement]:
     """Yield the backend services of a region: models, pickers and shared services."""
     name = region.name
-    kind = "INTERNAL" if has_internal_gateways(gateway) else "EXTERNAL"
+    kind = "INTERNAL" if gateway.has_internal_gateways else "EXTERNAL"
     pickers = sum(1 for served in region.served if served.settings.task is Task.GENERATE)
     backends = len(region.served) + pickers + beside
     who = "models, pickers, router and catalogue"

@@ -208,20 +208,22 @@ def _parts(plan: Plan, machines: Bill, mean_share: float, usage: Usage) -> Itera
         system = _system_nodes(region, mean_share)
         nodes = [*([system] if system else []), *_accelerator_nodes(region, machines)]
         if plan.has_clusters:
-            yield from network_parts(plan.platform, name, nodes, usage)
-            yield from client_parts(plan.platform, name)
-            yield from guardrail_parts(plan.platform, name)
-            yield from stream_parts(plan.platform, name)
+            yield from network_parts(
+                plan.front.gateway, name, nodes, usage, has_nat=plan.network.is_created
+            )
+            yield from client_parts(region)
+            yield from guardrail_parts(plan.guardrails, region)
+            yield from stream_parts(region)
             yield from _queue_parts(region)
-            yield from batch_parts(plan.platform, name)
-            yield from personal_parts(plan.platform, name)
+            yield from batch_parts(region)
+            yield from personal_parts(region)
         has_buckets = plan.has_clusters
         yield from _storage_parts(region, nodes, usage, images, has_buckets=has_buckets)
         scrape = region.serving.scrape_seconds
         yield from _observability_parts(name, machines, nodes, usage, scrape)
-    yield from backend_parts(plan.platform)
+    yield from backend_parts(plan.backends)
     if plan.has_clusters:
-        yield from front_parts(plan.platform, usage)
+        yield from front_parts(plan.front, usage)
         yield from _project_parts(plan.storage, plan.project.id)
 
 

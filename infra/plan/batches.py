@@ -1,12 +1,14 @@
 """The resolved batch service: region, bucket, and the models that answer."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from gke_inference.catalogue.engines import engine
+from gke_inference.clients.settings import ANONYMOUS
 from gke_inference.gateway.routes import EMBEDDINGS_PATH, PROMPT_PATHS, RESPONSES_PATH
 from infra.plan.names import object_name, resolve_names
-from infra.stack import Batches, Model, Platform, Task
+from infra.stack import Batches, Clients, Model, Platform, Task
 
 SERVICE: Final = "batch"
 """Name of the service's objects and service account."""
@@ -36,14 +38,22 @@ class BatchPlan:
     models: tuple[BatchModel, ...]
     bucket: str
     """Name of the bucket, created or existing."""
+    teams: Mapping[str, tuple[str, ...]] | None
+    """Models that each team may use, none for all; None without client teams."""
+
+    @property
+    def may_be_idle(self) -> bool:
+        """Whether it may scale to zero workers."""
+        return self.settings.workers.min == 0
 
 
-def batches(platform: Platform) -> BatchPlan | None:
-    """Return the batch settings of a platform, if it has any."""
+def resolve_batches(platform: Platform) -> BatchPlan | None:
+    """Return the batch service of a stack, if it has one."""
     settings = platform.batches
     if settings is None:
         return None
-    region = region_of(platform, settings)
+    region = region_of(settings, platform.regions)
+    clients = platform.gated_clients()
     return BatchPlan(
         settings=settings,
         region=region,
@@ -54,10 +64,11 @@ def batches(platform: Platform) -> BatchPlan | None:
                 pool=object_name(served) if model.task is Task.GENERATE else None,
                 engine=served if served in settings.engines else None,
             )
-            for served, model in answering(platform, settings).items()
+            for served, model in answering(settings, platform.models_in(region)).items()
             for name in (served, *model.adapter_names(served))
         ),
         bucket=settings.bucket or resolve_names(platform).batches(region),
+        teams=None if clients is None else _teams(clients),
     )
 
 
@@ -72,22 +83,22 @@ def _endpoints(model: Model) -> tuple[str, ...]:
     return tuple(path for path in _ENDPOINTS[model.task] if path != RESPONSES_PATH or answers)
 
 
-def batches_in(platform: Platform, region: str) -> BatchPlan | None:
-    """Return the batch service of a region, if it has one."""
-    found = batches(platform)
-    return found if found is not None and found.region == region else None
+def _teams(clients: Clients) -> dict[str, tuple[str, ...]]:
+    found = {name: team.models or () for name, team in clients.teams.items()}
+    if clients.anonymous is None:
+        return found
+    return {**found, ANONYMOUS: found.get(ANONYMOUS, ())}
 
 
-def region_of(platform: Platform, settings: Batches) -> str:
-    """Return the region of the batch service."""
-    return settings.region or next(iter(platform.regions))
+def region_of(settings: Batches, regions: Iterable[str]) -> str:
+    """Return the region of a batch service: the one that is set, or the first of the stack."""
+    return settings.region or next(iter(regions))
 
 
-def answering(platform: Platform, settings: Batches) -> dict[str, Model]:
-    """Return the models that answer batch requests, in stack order."""
-    region = region_of(platform, settings)
+def answering(settings: Batches, models: Mapping[str, Model]) -> dict[str, Model]:
+    """Return the models of the service's region that answer batch requests, in stack order."""
     return {
         name: model
-        for name, model in platform.models_in(region).items()
+        for name, model in models.items()
         if model.task in _ENDPOINTS and (settings.models is None or name in settings.models)
     }

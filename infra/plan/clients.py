@@ -1,17 +1,18 @@
 """Client settings of a platform, resolved: gate, counters and cache."""
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from infra.plan.front import with_gateway
 from infra.stack import (
     AnswerCache,
-    ClientCertificates,
     Clients,
     ClientTeam,
     Counters,
-    People,
+    Guardrail,
+    Layer,
+    Model,
     Platform,
     StoreNodes,
     Task,
@@ -23,20 +24,19 @@ GATE: Final = "client-gate"
 _CENTS: Final = 100
 
 
-def gated(platform: Platform) -> Clients | None:
-    """Return the clients of a platform, if it has client teams."""
-    clients = platform.clients
-    return clients if clients is not None and clients.teams else None
+@dataclass(frozen=True)
+class ClientsPlan:
+    """The client teams of a stack, whose requests a gate in each region checks."""
 
-
-def acting(clients: Clients) -> list[str]:
-    """Return the teams whose keys may act for other teams."""
-    return [name for name, team in clients.teams.items() if team.acts_for_teams]
-
-
-def has_apigee(platform: Platform) -> bool:
-    """Return whether Apigee checks the clients of a platform."""
-    return platform.clients is not None and platform.clients.apigee is not None
+    settings: Clients
+    replicas: int
+    """Replicas of the gate in each region."""
+    has_counters: bool
+    """Whether the replicas of a gate share their counters."""
+    store_nodes: StoreNodes
+    """Node type of the counter store."""
+    cached_names: tuple[str, ...]
+    """Names of models and adapters whose answers are cached, sorted."""
 
 
 @dataclass(frozen=True)
@@ -51,19 +51,98 @@ class RegionLimits:
     """Its share of the team's tokens."""
 
 
-def limits_in(platform: Platform, team: ClientTeam, region: str) -> RegionLimits:
+@dataclass(frozen=True)
+class GatePlan:
+    """The gate in front of the models of one region."""
+
+    clients: ClientsPlan
+    limits: Mapping[str, RegionLimits]
+    """Limits of each team in the region."""
+    cache: AnswerCache | None
+    """The answer cache, where the region has its embedding model."""
+    guards: Mapping[str, Guardrail]
+    """Guardrails that the gate calls, by name."""
+
+
+def resolve_clients(platform: Platform) -> ClientsPlan | None:
+    """Return the clients of a stack, if it has client teams."""
+    clients = platform.gated_clients()
+    if clients is None:
+        return None
+    # one with an SLA where protection is on
+    usual = StoreNodes.SMALL if platform.protection else StoreNodes.NANO
+    return ClientsPlan(
+        settings=clients,
+        replicas=clients.replicas or platform.usual_replicas(),
+        has_counters=clients.counters is Counters.VALKEY,
+        store_nodes=clients.store.node_type or usual,
+        cached_names=_cached_names(clients.cache, platform.models),
+    )
+
+
+def _cached_names(cache: AnswerCache | None, models: Mapping[str, Model]) -> tuple[str, ...]:
+    if cache is None:
+        return ()
+    if cache.models is not None:
+        return tuple(sorted(cache.models))
+    return tuple(
+        sorted(
+            name
+            for served, model in models.items()
+            if model.task is Task.GENERATE
+            for name in (served, *model.adapter_names(served))
+        )
+    )
+
+
+def resolve_gates(
+    platform: Platform, clients: ClientsPlan | None, guards: Mapping[str, Guardrail]
+) -> dict[str, GatePlan]:
+    """Return the gate of each region that has one.
+
+    Args:
+        platform: The stack.
+        clients: Its clients.
+        guards: Guardrails that gates call, by name.
+    """
+    if clients is None or platform.layer is Layer.SERVING:
+        return {}
+    cache, regions = clients.settings.cache, platform.regions_with_gateway()
+    return {
+        region: GatePlan(
+            clients=clients,
+            limits={
+                name: limits_in(team, region, regions)
+                for name, team in clients.settings.teams.items()
+            },
+            cache=cache
+            if cache is not None
+            and region in platform.regions_of(platform.models[cache.embeddings])
+            else None,
+            guards=guards,
+        )
+        for region in regions
+    }
+
+
+def limits_in(team: ClientTeam, region: str, regions: Sequence[str]) -> RegionLimits:
     """Return the limits of a team in a region.
 
     Regions do not share counters, so each has a part of the limits of a month. The parts are
     rounded down, and their sum is never more than the limit. A change of shares within a month
     takes full effect in the next one: a region keeps what it has counted.
+
+    Args:
+        team: The team.
+        region: One of `regions`.
+        regions: All regions with a gateway.
     """
     own = team.regional.get(region, TeamLimits())
     minute = {
         name: getattr(own if name in own.model_fields_set else team, name)
         for name in TeamLimits.model_fields
     }
-    share = monthly_shares(platform, team)[region]
+    share = team.monthly_shares.get(region, 1 / len(regions))
     usd, tokens = team.monthly_usd, team.tokens_per_month
     return RegionLimits(
         **minute,
@@ -74,64 +153,3 @@ def limits_in(platform: Platform, team: ClientTeam, region: str) -> RegionLimits
 
 def _part(limit: float, share: float) -> int:
     return math.floor(round(limit * share, 6))  # 0.29 of 100 is 28.999999999999996
-
-
-def monthly_shares(platform: Platform, team: ClientTeam) -> dict[str, float]:
-    """Return the share of each region in the monthly limits of a team, in stack order."""
-    regions = with_gateway(platform)
-    return {region: team.monthly_shares.get(region, 1 / len(regions)) for region in regions}
-
-
-def certificates_of(platform: Platform) -> ClientCertificates | None:
-    """Return the client certificates of a platform, if it has client teams."""
-    clients = gated(platform)
-    return None if clients is None else clients.certificates
-
-
-def people_of(platform: Platform) -> People | None:
-    """Return the people who sign in to a platform, if it has client teams."""
-    clients = gated(platform)
-    return None if clients is None else clients.people
-
-
-def has_counters(platform: Platform) -> bool:
-    """Return whether the replicas of a gate share their counters."""
-    clients = gated(platform)
-    return clients is not None and clients.counters is Counters.VALKEY
-
-
-def cached(platform: Platform) -> AnswerCache | None:
-    """Return the answer cache, if a team uses it."""
-    clients = gated(platform)
-    return clients.cache if clients is not None else None
-
-
-def cached_in(platform: Platform, region: str) -> AnswerCache | None:
-    """Return the answer cache of a region, which must have its embedding model."""
-    cache = cached(platform)
-    if cache is None or region not in platform.regions_of(platform.models[cache.embeddings]):
-        return None
-    return cache
-
-
-def cached_names(platform: Platform, cache: AnswerCache) -> list[str]:
-    """Return the names of models and adapters whose answers are cached."""
-    if cache.models is not None:
-        return sorted(cache.models)
-    return sorted(
-        name
-        for served, model in platform.models.items()
-        if model.task is Task.GENERATE
-        for name in (served, *model.adapter_names(served))
-    )
-
-
-def gate_replicas(platform: Platform, clients: Clients) -> int:
-    """Return the number of gate replicas per region."""
-    return clients.replicas or (3 if platform.protection else 2)
-
-
-def store_nodes(platform: Platform, clients: Clients) -> StoreNodes:
-    """Return the node type of the counter store, one with an SLA where protection is on."""
-    usual = StoreNodes.SMALL if platform.protection else StoreNodes.NANO
-    return clients.store.node_type or usual

@@ -55,7 +55,7 @@ def _features(region: RegionPlan) -> Iterator[tuple[str, str]]:
     """Yield (minimum GKE version, feature) for each feature that the region uses."""
     settings = region.settings
     is_standard = settings.mode is ClusterMode.STANDARD
-    if region.has_gateway:
+    if region.serves_models:
         yield gke_minimum("inference-pool-crd"), "InferencePool"
         if region.is_exported:
             yield gke_minimum("multi-cluster-inference"), "gateway.front: internal"

@@ -1,54 +1,59 @@
 """Guardrails in use on a platform, and the files of those with a custom configuration."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from infra.plan.clients import gated
 from infra.stack import Guardrail, GuardrailKind, Platform
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 """Root of the repository, to which `guardrails.NAME.config` is relative."""
+_ARMOR, _NEMO = GuardrailKind.MODEL_ARMOR, GuardrailKind.NEMO
 _ARMOR_TIMEOUT_MS: Final = 1000
 _NEMO_TIMEOUT_MS: Final = 2000
 
 
-def used_guardrails(platform: Platform, kind: GuardrailKind) -> dict[str, Guardrail]:
-    """Return the guardrails of a kind that a model or team references, in stack order."""
+@dataclass(frozen=True)
+class GuardrailsPlan:
+    """The guardrails that a model or team of a stack references, in stack order."""
+
+    armor: Mapping[str, Guardrail]
+    """Guardrails of Model Armor, which the gateways call, by name."""
+    guards: Mapping[str, Guardrail]
+    """Guardrails that run in the clusters and that the gates of clients call, by name."""
+    replicas: Mapping[str, int]
+    """Replicas of each of these in a region."""
+    floor: Guardrail | None
+    """The guardrail whose filters are the project's floor."""
+
+    @property
+    def needs_armor(self) -> bool:
+        """Whether the project must be prepared for Model Armor."""
+        return bool(self.armor) or self.floor is not None
+
+
+def resolve_guardrails(platform: Platform) -> GuardrailsPlan:
+    """Return the guardrails of a stack that are in use."""
     named = {name for model in platform.models.values() for name in model.guardrails}
-    clients = gated(platform)
+    clients = platform.gated_clients()
     if clients is not None:
         named |= {name for team in clients.teams.values() for name in team.guardrails}
-    return {
-        name: guardrail
-        for name, guardrail in platform.guardrails.items()
-        if guardrail.kind is kind and name in named
-    }
-
-
-def has_guards(platform: Platform) -> bool:
-    """Return whether guards run in the clusters of a platform."""
-    return bool(used_guardrails(platform, GuardrailKind.NEMO))
-
-
-def has_armor(platform: Platform) -> bool:
-    """Return whether a platform calls Model Armor."""
-    return bool(used_guardrails(platform, GuardrailKind.MODEL_ARMOR))
-
-
-def floor_of(platform: Platform) -> Guardrail | None:
-    """Return the guardrail whose filters are the project's floor."""
-    return next((each for each in platform.guardrails.values() if each.floor), None)
-
-
-def guard_replicas(platform: Platform, guardrail: Guardrail) -> int:
-    """Return the number of replicas of a guard per region."""
-    return guardrail.replicas or (3 if platform.protection else 2)
+    used = {name: each for name, each in platform.guardrails.items() if name in named}
+    usual = platform.usual_replicas()
+    guards = {name: each for name, each in used.items() if each.kind is _NEMO}
+    return GuardrailsPlan(
+        armor={name: each for name, each in used.items() if each.kind is _ARMOR},
+        guards=guards,
+        replicas={name: each.replicas or usual for name, each in guards.items()},
+        floor=next((each for each in platform.guardrails.values() if each.floor), None),
+    )
 
 
 def timeout_ms(guardrail: Guardrail) -> int:
     """Return the maximum time to wait for a guardrail's verdict, in milliseconds."""
-    is_armor = guardrail.kind is GuardrailKind.MODEL_ARMOR
-    return guardrail.timeout_ms or (_ARMOR_TIMEOUT_MS if is_armor else _NEMO_TIMEOUT_MS)
+    usual = _ARMOR_TIMEOUT_MS if guardrail.kind is _ARMOR else _NEMO_TIMEOUT_MS
+    return guardrail.timeout_ms or usual
 
 
 def rails_of(guardrail: Guardrail) -> dict[str, str]:

@@ -13,10 +13,6 @@ from gke_inference.catalogue.versions import (
     remote_repository,
     third_party_registries,
 )
-from infra.plan.backends import has_backends
-from infra.plan.clients import gated
-from infra.plan.front import has_body_router
-from infra.plan.guardrails import has_guards
 from infra.plan.names import Names
 from infra.plan.served import ServedModel
 from infra.stack import Capacity, Images, Layer, Platform
@@ -161,7 +157,7 @@ def resolve_images(
     names: Names,
     regions: Mapping[str, RegionImages],
     models: Mapping[str, tuple[ServedModel, ...]],
-    operators: Iterable[str],
+    more: Iterable[str],
 ) -> ImagesPlan:
     """Return the images of a stack.
 
@@ -170,7 +166,7 @@ def resolve_images(
         names: Names of its resources.
         regions: Its regions.
         models: Its models in each of their regions.
-        operators: Images of the operators that its regions need.
+        more: Images of operators, and of the programs in front of models.
     """
     is_platform = platform.layer is Layer.PLATFORM
     return ImagesPlan(
@@ -179,7 +175,7 @@ def resolve_images(
         project=platform.project,
         regions=regions,
         engines=_every_engine(platform.capacity.values()) if is_platform else _engines(models),
-        programs=_programs(platform, operators),
+        programs=_programs(platform, more),
         are_engines_decided=not is_platform,
         attestor=names.attestor(),
         builder=names.image_builder(),
@@ -204,22 +200,14 @@ def _every_engine(capacities: Iterable[Capacity]) -> frozenset[str]:
     )
 
 
-def _programs(platform: Platform, operators: Iterable[str]) -> frozenset[str]:
+def _programs(platform: Platform, more: Iterable[str]) -> frozenset[str]:
     """Return the images that a stack runs whichever engines its models use."""
     models = platform.models.values()
-    found = {"model_catalogue", "weights_gate", *operators}
-    if has_body_router(platform):
-        found.add("body_router")
+    found = {"model_catalogue", "weights_gate", *more}
     if any(model.disaggregated is None and model.task.value == "generate" for model in models):
         found.add("endpoint_picker")
     if any(model.disaggregated is not None for model in models):
         found |= {"disaggregating_picker", "routing_sidecar"}
-    if gated(platform) is not None and platform.layer is not Layer.SERVING:
-        found.add("callout")
-    if has_guards(platform) and platform.layer is not Layer.SERVING:
-        found.add("guardrails")
-    if has_backends(platform):
-        found.add("relay")
     if platform.batches is not None:
         found.add("batch")
     if platform.personal_images is not None:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from infra.plan.front import has_fleet_gateway
 from infra.plan.names import Names
 from infra.stack import Platform, Ranges
 
@@ -60,7 +59,7 @@ def resolve_network(platform: Platform, names: Names, services_range: str | None
         existing=existing,
         host_project=None if host == platform.project else host,
         mtu=platform.mtu,
-        has_global_proxies=has_fleet_gateway(platform.gateway),
+        has_global_proxies=platform.gateway.has_fleet_gateway,
         ranges=ranges,
         services_range=services_range,
         interfaces=_interfaces(platform.interface_network(), ranges, names),

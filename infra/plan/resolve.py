@@ -4,10 +4,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from gke_inference.catalogue.managed_prometheus import collectors_namespace
-from infra.plan.batches import batches_in
+from infra.plan.backends import BackendsPlan, resolve_backends
+from infra.plan.batches import BatchPlan, resolve_batches
 from infra.plan.capacity import RegionCapacity, capacity_by_region
+from infra.plan.clients import ClientsPlan, GatePlan, resolve_clients, resolve_gates
 from infra.plan.cluster import ClusterPlan, resolve_cluster
-from infra.plan.front import has_fleet_gateway
+from infra.plan.front import FrontPlan, resolve_front
+from infra.plan.guardrails import GuardrailsPlan, resolve_guardrails
 from infra.plan.image_names import (
     ImagesPlan,
     RegionImages,
@@ -16,15 +19,16 @@ from infra.plan.image_names import (
 )
 from infra.plan.names import Names, resolve_names
 from infra.plan.network import NetworkPlan, resolve_network
+from infra.plan.personal import PersonalPlan, resolve_personal
 from infra.plan.project import ProjectPlan, resolve_project
 from infra.plan.queues import QueuePlan, resolve_queues
 from infra.plan.served import ServedModel, ServingSite
 from infra.plan.services import resolve_services
 from infra.plan.serving import resolve_models, resolve_sites
 from infra.plan.storage import RegionStorage, StoragePlan, resolve_storage
-from infra.plan.streams import streams
+from infra.plan.streams import StreamPlan, resolve_streams
 from infra.plan.system_nodes import SystemNodes
-from infra.stack import ClusterMode, Layer, Platform, Region
+from infra.stack import Apigee, ClusterMode, Layer, Model, Platform, Region
 
 
 @dataclass(frozen=True)
@@ -51,12 +55,22 @@ class RegionPlan:
     """Whether serving stacks deploy the models."""
     is_exported: bool = False
     """Whether one gateway for all clusters imports its pools, and it has none of its own."""
-    idle_streams: tuple[str, ...] = ()
-    """Streams of the region that may scale to zero workers."""
+    other_proxies: tuple[str, ...] = ()
+    """Ranges of the proxies in other regions that reach its pods as well."""
+    has_network_policies: bool = True
+    """Whether access to serving pods is restricted."""
+    gate: GatePlan | None = None
+    """The gate of client teams in front of its models."""
+    apigee: Apigee | None = None
+    """Apigee in place of a gate."""
+    batches: BatchPlan | None = None
+    """The batch service of the region."""
+    streams: tuple[StreamPlan, ...] = ()
+    """Streams whose workers are in the region, in stack order."""
+    personal: PersonalPlan | None = None
+    """Personalized images, if the queue of their jobs is in the region."""
     queues: tuple[QueuePlan, ...] = ()
     """Queues whose jobs run in the region."""
-    has_idle_batches: bool = False
-    """Whether the region has a batch service that may scale to zero workers."""
 
     @property
     def location(self) -> str:
@@ -74,9 +88,24 @@ class RegionPlan:
         return self.cluster.system_nodes
 
     @property
-    def has_gateway(self) -> bool:
+    def serves_models(self) -> bool:
         """Whether the region serves models, from this or other stacks."""
         return self.is_shared or bool(self.served)
+
+    @property
+    def models(self) -> dict[str, Model]:
+        """Models of the stack in the region, without canaries, in stack order."""
+        return {each.name: each.settings for each in self.served if each.version is None}
+
+    @property
+    def idle_streams(self) -> tuple[str, ...]:
+        """Streams of the region that may scale to zero workers."""
+        return tuple(stream.name for stream in self.streams if stream.may_be_idle)
+
+    @property
+    def has_idle_batches(self) -> bool:
+        """Whether the region has a batch service that may scale to zero workers."""
+        return self.batches is not None and self.batches.may_be_idle
 
     @property
     def metrics_namespace(self) -> str:
@@ -133,9 +162,20 @@ class Plan:
     names: Names
     """Names of its resources."""
     project: ProjectPlan
+    """Its project."""
     storage: StoragePlan
     network: NetworkPlan
     images: ImagesPlan
+    front: FrontPlan
+    """Its endpoints."""
+    clients: ClientsPlan | None
+    """Its client teams, or those of its platform."""
+    guardrails: GuardrailsPlan
+    """Its guardrails."""
+    backends: BackendsPlan | None
+    """Its backends, if a relay runs in its clusters."""
+    streams: tuple[StreamPlan, ...]
+    """Its streams, in stack order."""
     regions: Mapping[str, RegionPlan]
     """Regions, in stack order."""
     models: Mapping[str, tuple[ServedModel, ...]]
@@ -146,6 +186,11 @@ class Plan:
         """Whether the stack has clusters: a serving stack uses those of its platform."""
         return self.names.layer is not Layer.SERVING
 
+    @property
+    def has_gate(self) -> bool:
+        """Whether gates of client teams run in its clusters."""
+        return any(region.gate is not None for region in self.regions.values())
+
 
 def resolve(platform: Platform) -> Plan:
     """Return the resolved form of a stack.
@@ -153,9 +198,14 @@ def resolve(platform: Platform) -> Plan:
     Args:
         platform: A valid stack, as returned by `infra.reading.load`.
     """
-    names = resolve_names(platform)
+    names, front = resolve_names(platform), resolve_front(platform)
+    clients, guardrails = resolve_clients(platform), resolve_guardrails(platform)
+    gates = resolve_gates(platform, clients, guardrails.guards)
+    batches, personal = resolve_batches(platform), resolve_personal(platform)
+    backends, streams = resolve_backends(platform), resolve_streams(platform)
     storage = resolve_storage(platform, names)
-    project = resolve_project(platform, resolve_services(platform, storage))
+    services = resolve_services(platform, storage, front, clients, guardrails, backends, streams)
+    project = resolve_project(platform, services)
     images = resolve_region_images(platform)
     capacity = capacity_by_region(platform)
     sites = resolve_sites(platform, names, project, storage)
@@ -176,24 +226,39 @@ def resolve(platform: Platform) -> Plan:
             served=tuple(each for each in served if each.region == name),
             queues=resolve_queues(platform, name, here),
             is_shared=platform.layer is Layer.PLATFORM,
-            is_exported=has_fleet_gateway(platform.gateway),
-            has_idle_batches=_has_idle_batches(platform, name),
-            idle_streams=tuple(
-                stream.name
-                for stream in streams(platform)
-                if stream.region == name and stream.settings.workers.min == 0
-            ),
+            is_exported=front.gateway.has_fleet_gateway,
+            other_proxies=_other_proxies(platform, name),
+            has_network_policies=platform.network_policies,
+            gate=gates.get(name),
+            apigee=platform.apigee(),
+            batches=batches if batches is not None and batches.region == name else None,
+            streams=tuple(each for each in streams if each.region == name),
+            personal=personal if personal is not None and personal.region == name else None,
         )
         for name, settings in platform.regions.items()
         for here in ({each: by_region[name] for each, by_region in capacity.items()},)
     }
+    programs = _operators(regions.values())
+    if front.has_body_router:
+        programs.add("body_router")
+    if gates:
+        programs.add("callout")
+    if guardrails.guards and front.is_own:
+        programs.add("guardrails")
+    if backends is not None:
+        programs.add("relay")
     return Plan(
         platform=platform,
         names=names,
         project=project,
         storage=storage,
         network=resolve_network(platform, names, storage.services_range),
-        images=resolve_images(platform, names, images, models, _operators(regions.values())),
+        images=resolve_images(platform, names, images, models, programs),
+        front=front,
+        clients=clients,
+        guardrails=guardrails,
+        backends=backends,
+        streams=streams,
         regions=regions,
         models=models,
     )
@@ -205,6 +270,8 @@ def _operators(regions: Collection[RegionPlan]) -> set[str]:
     return groups | {"job_set_operator" for region in regions if region.has_job_sets}
 
 
-def _has_idle_batches(platform: Platform, region: str) -> bool:
-    found = batches_in(platform, region)
-    return found is not None and found.settings.workers.min == 0
+def _other_proxies(platform: Platform, region: str) -> tuple[str, ...]:
+    """Return the ranges of the other regions' proxies, if one gateway has proxies in all."""
+    if not platform.gateway.has_fleet_gateway:
+        return ()
+    return tuple(each.proxies for name, each in platform.regions.items() if name != region)

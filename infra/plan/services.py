@@ -1,13 +1,14 @@
 """The APIs that a stack calls."""
 
+from collections.abc import Sequence
 from typing import Final
 
-from infra.plan.backends import kinds_of
-from infra.plan.clients import cached, certificates_of, has_apigee, has_counters, people_of
-from infra.plan.front import has_fleet_gateway
-from infra.plan.guardrails import floor_of, has_armor
+from infra.plan.backends import BackendsPlan
+from infra.plan.clients import ClientsPlan
+from infra.plan.front import FrontPlan
+from infra.plan.guardrails import GuardrailsPlan
 from infra.plan.storage import StoragePlan
-from infra.plan.streams import has_topics
+from infra.plan.streams import StreamPlan
 from infra.stack import BackendKind, Platform
 
 SERVICES: Final = (
@@ -95,25 +96,35 @@ ATTESTATION_SERVICES: Final = ("binaryauthorization.googleapis.com", "cloudkms.g
 """APIs of attestations, if the stack uses them."""
 
 
-def resolve_services(platform: Platform, storage: StoragePlan) -> tuple[str, ...]:
+def resolve_services(
+    platform: Platform,
+    storage: StoragePlan,
+    front: FrontPlan,
+    clients: ClientsPlan | None,
+    guardrails: GuardrailsPlan,
+    backends: BackendsPlan | None,
+    streams: Sequence[StreamPlan],
+) -> tuple[str, ...]:
     """Return the APIs that a stack calls, each once."""
     images = platform.images
+    has_stores = clients is not None and (clients.has_counters or clients.settings.cache)
+    kinds: set[BackendKind] = set() if backends is None else backends.kinds
     found = (
         *SERVICES,
         *(TRACE_SERVICES if platform.monitoring.traces else ()),
         *(BUDGET_SERVICES if platform.budget is not None else ()),
-        *(APIGEE_SERVICES if has_apigee(platform) else ()),
-        *(CLIENT_SERVICES if has_counters(platform) or cached(platform) else ()),
-        *(CERTIFICATE_SERVICES if certificates_of(platform) else ()),
-        *(PEOPLE_SERVICES if people_of(platform) else ()),
-        *(ARMOR_SERVICES if has_armor(platform) or floor_of(platform) else ()),
-        *(VERTEX_SERVICES if BackendKind.VERTEX in kinds_of(platform) else ()),
-        *(ID_TOKEN_SERVICES if BackendKind.CLOUD_RUN in kinds_of(platform) else ()),
-        *(STREAM_SERVICES if has_topics(platform) else ()),
+        *(APIGEE_SERVICES if platform.apigee() is not None else ()),
+        *(CLIENT_SERVICES if has_stores else ()),
+        *(CERTIFICATE_SERVICES if front.certificates is not None else ()),
+        *(PEOPLE_SERVICES if front.people is not None else ()),
+        *(ARMOR_SERVICES if guardrails.needs_armor else ()),
+        *(VERTEX_SERVICES if BackendKind.VERTEX in kinds else ()),
+        *(ID_TOKEN_SERVICES if BackendKind.CLOUD_RUN in kinds else ()),
+        *(STREAM_SERVICES if any(not each.is_kafka for each in streams) else ()),
         *(FILESTORE_SERVICES if storage.has_filestore else ()),
         *(LUSTRE_SERVICES if storage.has_lustre else ()),
         *(DELIVERY_SERVICES if platform.has_config_sync() else ()),
-        *(FLEET_SERVICES if has_fleet_gateway(platform.gateway) else ()),
+        *(FLEET_SERVICES if front.gateway.has_fleet_gateway else ()),
         *(IMAGE_SERVICES if images is not None else ()),
         *(BUILD_SERVICES if images is not None and images.build is not None else ()),
         *(ATTESTATION_SERVICES if images is not None and images.is_attested else ()),

@@ -6,7 +6,6 @@ from dataclasses import replace
 from gke_inference.catalogue.names import deployment_names
 from infra.plan.canary import CanaryVersion, canary_model
 from infra.plan.capacity import CapacityByRegion, RegionCapacity, prefill_capacity
-from infra.plan.clients import gated
 from infra.plan.names import Names, bucket_in, object_name, version_name
 from infra.plan.project import ProjectPlan
 from infra.plan.served import ServedModel, ServingSite
@@ -34,7 +33,7 @@ def resolve_sites(
             grants_weights=platform.layer is not Layer.SERVING,
             grants_caches=platform.layer is Layer.ALL,
             gated_buckets=gated_buckets.get(name, ()),
-            reports_usage=gated(platform) is not None,
+            reports_usage=platform.gated_clients() is not None,
             scrape_seconds=platform.monitoring.scrape_seconds,
             trace_percent=None if traces is None else traces.sample_percent,
         )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from infra.plan.names import object_name, resolve_names
-from infra.stack import Platform, ResultsKind, SourceKind, Stream
+from infra.stack import Platform, ResultsKind, SourceKind, Stream, Task
 
 ANSWER_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "id": ("STRING",),
@@ -31,49 +31,47 @@ class StreamPlan:
     """Name of the model's pool."""
     bucket: str | None
     """Bucket for its answers: an existing one, or that of an archive."""
+    names: tuple[str, ...]
+    """Names that messages may use: the model and its adapters."""
+    has_picker: bool
+    """Whether a picker chooses the replica that answers."""
 
     @property
     def is_kafka(self) -> bool:
         """Whether its messages come from Kafka."""
         return self.settings.source.kind is SourceKind.KAFKA
 
+    @property
+    def has_table(self) -> bool:
+        """Whether its answers go to BigQuery."""
+        return self.settings.results.kind is ResultsKind.BIGQUERY
 
-def streams(platform: Platform) -> tuple[StreamPlan, ...]:
-    """Return the streams of a platform, in stack order."""
-    return tuple(
-        StreamPlan(
+    @property
+    def may_be_idle(self) -> bool:
+        """Whether it may scale to zero workers."""
+        return self.settings.workers.min == 0
+
+
+def resolve_streams(platform: Platform) -> tuple[StreamPlan, ...]:
+    """Return the streams of a stack, in its order.
+
+    By default, the workers of a stream are in the model's first region by name: the engine sorts
+    the fields of a stack, so the order in its file is lost.
+    """
+    names = resolve_names(platform)
+
+    def resolved(name: str, stream: Stream) -> StreamPlan:
+        model, archive = platform.models[stream.model], stream.results.archive
+        return StreamPlan(
             name=name,
             settings=stream,
-            region=region_of(platform, stream),
-            physical=resolve_names(platform).stream(name),
+            region=stream.region or min(platform.regions_of(model)),
+            physical=names.stream(name),
             worker=f"stream-{name}",
             pool=object_name(stream.model),
-            bucket=_bucket(platform, stream),
+            bucket=stream.results.bucket if archive is None else names.archive(archive),
+            names=(stream.model, *model.adapter_names(stream.model)),
+            has_picker=model.task is Task.GENERATE,
         )
-        for name, stream in platform.streams.items()
-    )
 
-
-def _bucket(platform: Platform, stream: Stream) -> str | None:
-    archive = stream.results.archive
-    return stream.results.bucket if archive is None else resolve_names(platform).archive(archive)
-
-
-def region_of(platform: Platform, stream: Stream) -> str:
-    """Return the region of a stream's workers; by default, the first one by name.
-
-    The engine sorts the fields of a stack, so the order in its file is lost.
-    """
-    if stream.region is not None:
-        return stream.region
-    return min(platform.regions_of(platform.models[stream.model]))
-
-
-def has_topics(platform: Platform) -> bool:
-    """Return whether a stream uses Pub/Sub."""
-    return any(stream.source.kind is SourceKind.PUBSUB for stream in platform.streams.values())
-
-
-def has_tables(platform: Platform) -> bool:
-    """Return whether a stream writes answers to BigQuery."""
-    return any(stream.results.kind is ResultsKind.BIGQUERY for stream in platform.streams.values())
+    return tuple(resolved(name, stream) for name, stream in platform.streams.items())

@@ -9,7 +9,6 @@ from gke_inference.intent.intent import intent_of
 from gke_inference.intent.rules import problems
 from infra.plan import CapacityByRegion, RegionCapacity
 from infra.plan.batches import answering, region_of
-from infra.plan.clients import gated
 from infra.plan.engine import intent_words
 from infra.plan.names import object_name
 from infra.plan.queue_places import queue_region
@@ -30,14 +29,15 @@ def check_batch_engines(platform: Platform, by_region: CapacityByRegion) -> Iter
     batches = platform.batches
     if batches is None or platform.layer is not Layer.ALL:
         return  # check_batches reports it
-    region = region_of(platform, batches)
+    region = region_of(batches, platform.regions)
     if region not in platform.regions:
         return  # the same
+    known_models = answering(batches, platform.models_in(region))
     for name, own in batches.engines.items():
         where = join("batches.engines", name)
-        model = answering(platform, batches).get(name)
+        model = known_models.get(name)
         if model is None:
-            yield one_of(where, name, sorted(answering(platform, batches)))
+            yield one_of(where, name, sorted(known_models))
             continue
         found = list(_check_model(where, name, model))
         found += _check_place(platform, batches, where, own)
@@ -75,7 +75,7 @@ def _check_model(where: str, name: str, model: Model) -> Iterator[InputError]:
 
 
 def _check_teams(platform: Platform, where: str, name: str, model: Model) -> Iterator[InputError]:
-    clients = gated(platform)
+    clients = platform.gated_clients()
     names = {name, *model.adapter_names(name)}
     for team, settings in ({} if clients is None else clients.teams).items():
         if settings.guardrails and (settings.models is None or names & set(settings.models)):
@@ -93,7 +93,7 @@ def _check_place(
     if queue is None:
         yield one_of(join(where, "queue"), own.queue, sorted(platform.queues))
         return
-    region = region_of(platform, batches)
+    region = region_of(batches, platform.regions)
     if queue_region(platform, queue) != region:
         rule = f"must be a queue in {region}, the region of the batches"
         yield InputError(join(where, "queue"), rule, own.queue)

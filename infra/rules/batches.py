@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.problems import join, one_of
 from infra.plan.batches import answering, region_of
-from infra.plan.clients import acting, gated
 from infra.stack import Batches, Clients, Layer, Platform
 
 
@@ -22,7 +21,7 @@ def check_batches(platform: Platform) -> Iterator[InputError]:
     yield from problems
     if not problems:
         yield from _check_models(platform, batches)
-    clients = gated(platform)
+    clients = platform.gated_clients()
     if clients is not None:
         yield from _check_teams(clients, batches)
     if clients is not None and not platform.network_policies:
@@ -35,7 +34,7 @@ def _check_teams(clients: Clients, batches: Batches) -> Iterator[InputError]:
     if batches.key_secret is None:
         rule = "is required when clients have teams: without a key, requests act for no team"
         yield InputError("batches.key_secret", rule)
-    if not acting(clients):
+    if not clients.acting_teams:
         rule = (
             "must have a team with acts_for_teams: true, whose key batches.key_secret has: "
             "the requests of a batch act for the team of its file"
@@ -55,7 +54,7 @@ def _check_region(platform: Platform, batches: Batches) -> Iterator[InputError]:
 
 
 def _check_models(platform: Platform, batches: Batches) -> Iterator[InputError]:
-    region = region_of(platform, batches)
+    region = region_of(batches, platform.regions)
     for at, name in enumerate(batches.models or ()):
         where = join("batches.models", at)
         model = platform.models.get(name)
@@ -65,6 +64,6 @@ def _check_models(platform: Platform, batches: Batches) -> Iterator[InputError]:
             yield InputError(where, "must be a model of task generate or embed", name)
         elif region not in platform.regions_of(model):
             yield InputError(where, f"must be a model that runs in {region}", name)
-    if not answering(platform, batches) and batches.models is None:
+    if not answering(batches, platform.models_in(region)) and batches.models is None:
         rule = f"needs a model of task generate or embed in {region}"
         yield InputError("batches", rule, "none")

@@ -12,7 +12,6 @@ from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.problems import join
 from gke_inference.clients.rules import check_identities
 from gke_inference.front.client_certificates import is_certificate
-from infra.plan.front import with_gateway
 from infra.stack import Clients, Front, Platform
 
 _AT = "clients.certificates"
@@ -36,7 +35,7 @@ def check_certificates(platform: Platform, clients: Clients) -> Iterator[InputEr
             " same range as those of the global load balancer, and could pose as any team"
         )
         yield InputError(_AT, rule)
-    for name in with_gateway(platform):
+    for name in platform.regions_with_gateway():
         if platform.regions[name].existing.subnet is not None:
             where = join("regions", name, "existing", "subnet")
             rule = (

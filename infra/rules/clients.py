@@ -18,7 +18,6 @@ from gke_inference.clients.settings import ANONYMOUS
 from gke_inference.front.rules import check_members
 from gke_inference.settings.fields import AUDIENCE
 from infra.plan.clients import limits_in
-from infra.plan.front import with_gateway
 from infra.rules.certificates import check_certificates
 from infra.stack import (
     Clients,
@@ -105,7 +104,7 @@ def _check_regional(platform: Platform, clients: Clients) -> Iterator[InputError
 
 def _check_shares(platform: Platform, clients: Clients) -> Iterator[InputError]:
     """Shares replace equal parts, so each region has one, and a limit of at least one unit."""
-    regions = with_gateway(platform)
+    regions = platform.regions_with_gateway()
     for team, settings in clients.teams.items():
         where = join("clients", "teams", team, "monthly_shares")
         shares = settings.monthly_shares
@@ -129,11 +128,9 @@ def _check_shares(platform: Platform, clients: Clients) -> Iterator[InputError]:
 
 def _check_parts(platform: Platform, team: str, settings: ClientTeam) -> Iterator[InputError]:
     """A limit of 0 would be none."""
+    regions = platform.regions_with_gateway()
     for field in ("monthly_usd", "tokens_per_month"):
-        parts = {
-            region: getattr(limits_in(platform, settings, region), field)
-            for region in with_gateway(platform)
-        }
+        parts = {region: getattr(limits_in(settings, region, regions), field) for region in regions}
         if (none := [region for region, part in parts.items() if part == 0]) != []:
             rule = f"must give {none[0]} at least one cent (or token)"
             where = join("clients", "teams", team, field)

@@ -1,35 +1,28 @@
 """Rules about the front: what Google supports for gateways of several regions and of a fleet."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.problems import join, one_of
-from infra.plan.front import (
-    answering,
-    config_region,
-    has_fleet_gateway,
-    has_internal_gateways,
-    in_front,
-    is_published,
-    with_gateway,
-)
-from infra.stack import Exposure, Front, Gateway, Layer, Model, Platform, Task
+from infra.plan.front import FrontPlan, resolve_front
+from infra.stack import Exposure, Front, Gateway, Layer, Model, Platform, Region, Task
 
 
 def check_front(platform: Platform) -> Iterator[InputError]:
     """Yield the problems of a platform's front and its settings."""
+    front = resolve_front(platform)
     yield from _check_words(platform.gateway)
-    yield from check_fleet(platform)
-    yield from _check_drain(platform)
-    yield from _check_published(platform)
-    if has_fleet_gateway(platform.gateway):
+    yield from check_fleet(platform, front)
+    yield from _check_drain(front, platform.regions)
+    yield from _check_published(front, platform.regions)
+    if platform.gateway.has_fleet_gateway:
         return  # each model has its own path, which its regions answer
     if platform.layer is not Layer.SERVING:
-        yield from _check_answering(platform)
+        yield from _check_answering(platform, front)
     else:
-        yield from _check_models(platform)
+        yield from _check_models(platform, front)
 
 
 def _check_words(gateway: Gateway) -> Iterator[InputError]:
@@ -43,18 +36,18 @@ def _check_words(gateway: Gateway) -> Iterator[InputError]:
     if front is Front.DNS and gateway.dns is None:
         message = "needs 'dns', the zone of its record"
         yield InputError("gateway.front", message, front.value, " without one")
-    if gateway.publish is not None and not has_internal_gateways(gateway):
+    if gateway.publish is not None and not gateway.has_internal_gateways:
         message = "must not be set when the gateways are external: it needs exposure internal"
         note = ", or front global"
         yield InputError("gateway.publish", message + note)
 
 
-def _check_drain(platform: Platform) -> Iterator[InputError]:
-    gateway = platform.gateway
+def _check_drain(front: FrontPlan, regions: Collection[str]) -> Iterator[InputError]:
+    gateway = front.gateway
     for at, name in enumerate(gateway.drain):
         where = join("gateway", "drain", at)
-        if name not in platform.regions:
-            yield one_of(where, name, platform.regions)
+        if name not in regions:
+            yield one_of(where, name, regions)
         elif name in gateway.drain[:at]:
             yield InputError(where, "must not repeat a region", name, " twice")
     if not gateway.drain:
@@ -62,17 +55,17 @@ def _check_drain(platform: Platform) -> Iterator[InputError]:
     if gateway.front is None:
         message = "needs 'front'"
         yield InputError("gateway.drain", message, Bare(", ".join(gateway.drain)))
-    elif not in_front(platform):
+    elif not front.routed:
         message = "must leave a region with a gateway"
         yield InputError("gateway.drain", message, Bare(", ".join(gateway.drain)))
 
 
-def _check_published(platform: Platform) -> Iterator[InputError]:
-    wanted = is_published(platform.gateway)
-    for name, region in platform.regions.items():
+def _check_published(front: FrontPlan, regions: Mapping[str, Region]) -> Iterator[InputError]:
+    wanted = front.gateway.is_published
+    for name, region in regions.items():
         of = ("ranges",) if region.existing.subnet is None else ("existing", "subnet")
         where = join("regions", name, *of, "published")
-        if wanted and region.published is None and name in with_gateway(platform):
+        if wanted and region.published is None and name in front.regions:
             message = "is required when the gateways are published: gateway.front is global"
             yield InputError(where, message + ", or gateway.publish is set")
         if not wanted and region.published is not None:
@@ -80,10 +73,10 @@ def _check_published(platform: Platform) -> Iterator[InputError]:
             yield InputError(where, message, region.published)
 
 
-def _check_answering(platform: Platform) -> Iterator[InputError]:
+def _check_answering(platform: Platform, front: FrontPlan) -> Iterator[InputError]:
     """A request to the plain URL may be for any model."""
-    front, regions = platform.gateway.front, in_front(platform)
-    if front is None or not regions or answering(platform):
+    kind = front.gateway.front
+    if kind is None or not front.routed or front.answering:
         return
     message = (
         "needs an undrained region that serves every model: the front cannot read"
@@ -91,18 +84,18 @@ def _check_answering(platform: Platform) -> Iterator[InputError]:
     )
     lacking = "; ".join(
         f"{name} lacks {', '.join(sorted(set(platform.models) - set(platform.models_in(name))))}"
-        for name in regions
+        for name in front.routed
     )
-    yield InputError("gateway.front", message, front.value, f" ({lacking})")
+    yield InputError("gateway.front", message, kind.value, f" ({lacking})")
 
 
-def _check_models(platform: Platform) -> Iterator[InputError]:
+def _check_models(platform: Platform, front: FrontPlan) -> Iterator[InputError]:
     """The front belongs to the platform and does not know which region lacks a team's model."""
-    front = platform.gateway.front
+    kind = front.gateway.front
     for name, model in platform.models.items():
-        lacking = [each for each in in_front(platform) if each not in platform.regions_of(model)]
-        if front is not None and lacking:
-            of = f"gateway.front of {platform.platform} is {front.value}"
+        lacking = [each for each in front.routed if each not in platform.regions_of(model)]
+        if kind is not None and lacking:
+            of = f"gateway.front of {platform.platform} is {kind.value}"
             message = f"must be every region of the front, as {of}"
             note = Bare(f"nothing in {', '.join(lacking)}")
             yield InputError(join("models", name, "regions"), message, note)
@@ -115,10 +108,10 @@ _MOST_GROUPS: Final = 50
 inference gateway, docs.cloud.google.com/kubernetes-engine)."""
 
 
-def check_fleet(platform: Platform) -> Iterator[InputError]:
+def check_fleet(platform: Platform, front: FrontPlan) -> Iterator[InputError]:
     """Yield the problems of a platform whose front is internal, and of its settings."""
     gateway = platform.gateway
-    if gateway.front is not Front.INTERNAL:
+    if not gateway.has_fleet_gateway:
         if gateway.fleet is not None:
             yield InputError("gateway.fleet", "must not be set unless gateway.front is internal")
         return
@@ -128,13 +121,13 @@ def check_fleet(platform: Platform) -> Iterator[InputError]:
     if platform.layer is not Layer.ALL:
         message = "must not be 'internal' unless layer is all: one stack exports and routes models"
         yield InputError("gateway.front", message)
-    yield from _check_settings(platform)
+    yield from _check_settings(platform, front)
     yield from _check_unread(platform)
     for name, model in platform.models.items():
         yield from _check_model(join("models", name), model)
 
 
-def _check_settings(platform: Platform) -> Iterator[InputError]:
+def _check_settings(platform: Platform, front: FrontPlan) -> Iterator[InputError]:
     gateway = platform.gateway
     if gateway.publish is not None:
         message = (
@@ -143,13 +136,13 @@ def _check_settings(platform: Platform) -> Iterator[InputError]:
         )
         yield InputError("gateway.publish", message)
     region = None if gateway.fleet is None else gateway.fleet.config_region
-    if region is not None and region not in with_gateway(platform):
-        yield one_of("gateway.fleet.config_region", region, with_gateway(platform))
-    zones = sum(len(platform.regions[name].zones) for name in with_gateway(platform))
+    if region is not None and region not in front.regions:
+        yield one_of("gateway.fleet.config_region", region, front.regions)
+    zones = sum(len(platform.regions[name].zones) for name in front.regions)
     if zones > _MOST_GROUPS:
         message = f"must have at most {_MOST_GROUPS} zones in total {_INTERNAL}"
         yield InputError("regions", message, zones)
-    if config_region(platform) is None:
+    if front.config_region is None:
         yield InputError("gateway.front", "needs a region with models", "internal")
 
 

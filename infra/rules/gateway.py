@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import join
 from gke_inference.gateway.rules import check_exposure, check_hostname
-from infra.plan.front import needs_private_zone
 from infra.stack import Exposure, Front, Gateway, Layer, Platform, Task
 
 
@@ -54,7 +53,7 @@ def _check_zone(gateway: Gateway) -> Iterator[InputError]:
     if owner is not None and zone is None:
         rule = "needs 'certificate_zone'"
         yield InputError("gateway.dns.certificate_project", rule, owner, " without one")
-    is_hidden = gateway.dns is not None and needs_private_zone(gateway)
+    is_hidden = gateway.dns is not None and gateway.needs_private_zone
     if zone is None and gateway.issue_certificate and is_hidden:
         message = (
             "is required: certificates are authorized by records in a public zone, and"

@@ -8,7 +8,6 @@ import yaml
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.problems import join, one_of
 from gke_inference.guardrails.rules import check_files
-from infra.plan.clients import gated
 from infra.plan.guardrails import rails_of
 from infra.stack import Guardrail, GuardrailKind, Layer, Platform, Task
 
@@ -115,7 +114,7 @@ def _check_models(platform: Platform) -> Iterator[InputError]:
                 if len(armor) > 1:
                     rule = "must be the only one of kind model-armor: a model has one template"
                     yield InputError(where, rule, name)
-            elif gated(platform) is None:
+            elif platform.gated_clients() is None:
                 rule = (
                     "needs 'clients.teams': guards of kind nemo are called by the gate of clients"
                 )

@@ -8,10 +8,10 @@ from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.names import check_name
 from gke_inference.catalogue.problems import join
 from gke_inference.gateway.canary import STABLE
-from infra.plan.backends import RELAY, has_backends
+from infra.plan.backends import RELAY, resolve_backends
 from infra.plan.batches import SERVICE, WORKER
-from infra.plan.clients import GATE, gated
-from infra.plan.front import paths_of_models
+from infra.plan.clients import GATE
+from infra.plan.front import resolve_front
 from infra.plan.names import object_name, pool_name, resolve_names, version_name
 from infra.stack import Front, Platform
 
@@ -48,15 +48,15 @@ def check_names(platform: Platform) -> Iterator[InputError]:
     for name in platform.storage.archives:
         where = join("storage", "archives", name)
         yield from _problem(where, "gives its bucket a name that", partial(names.archive, name))
-    if platform.clients is not None and platform.clients.apigee is not None:
-        for name in platform.clients.apigee.products:
+    if (apigee := platform.apigee()) is not None:
+        for name in apigee.products:
             longest = max(platform.regions, key=len)
             maker = partial(names.apigee_product, name, longest)
             where = join("clients", "apigee", "products", name)
             yield from _problem(where, f"has in {longest} a name that", maker)
     yield from _check_models(platform)
     if platform.gateway.front is Front.GLOBAL:
-        for name in paths_of_models(platform):
+        for name in resolve_front(platform).paths:
             maker = partial(names.front_of, name)
             yield from _problem(join("models", name), "gives its backends a name that", maker)
 
@@ -96,9 +96,9 @@ def _check_models(platform: Platform) -> Iterator[InputError]:
 
 def _programs(platform: Platform) -> Iterator[tuple[str, str]]:
     """Yield the names of the platform's own programs in the models' namespace."""
-    if gated(platform) is not None:
+    if platform.gated_clients() is not None:
         yield GATE, "the gate of clients"
-    if has_backends(platform):
+    if resolve_backends(platform) is not None:
         yield RELAY, "the relay of backends"
     for name, model in platform.models.items():
         if model.fallback is not None:

@@ -8,7 +8,6 @@ from gke_inference.catalogue.problems import one_of
 from gke_inference.personal.rules import check_callers, check_training
 from gke_inference.sizing.architectures import is_sdxl
 from gke_inference.storage.rules import check_classes
-from infra.plan.clients import gated
 from infra.plan.names import bucket_in
 from infra.plan.queue_places import queue_region
 from infra.plan.storage import is_on_folder
@@ -34,7 +33,7 @@ def check_personal(platform: Platform) -> Iterator[InputError]:
     yield from check_classes(_AT, personal, "retention_days", personal.retention_days)
     yield from _check_model(platform, personal)
     yield from _check_queue(platform, personal)
-    clients = gated(platform)
+    clients = platform.gated_clients()
     if clients is not None and clients.anonymous is None and personal.key_secret is None:
         rule = "is required when clients have teams: requests without a key get 401"
         yield InputError(f"{_AT}.key_secret", rule)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import join, one_of
 from gke_inference.streams.rules import check_workers
-from infra.plan.clients import acting, gated
 from infra.stack import Clients, Layer, Platform, ResultsKind, SourceKind, Stream
 
 _TOPIC = re.compile(r"projects/[^/]+/topics/[^/]+")
@@ -51,7 +50,7 @@ def _check_model(platform: Platform, where: str, stream: Stream) -> Iterator[Inp
     regions = list(platform.regions_of(model))
     if stream.region is not None and stream.region not in regions:
         yield one_of(join(where, "region"), stream.region, regions)
-    clients = gated(platform)
+    clients = platform.gated_clients()
     if clients is not None and clients.anonymous is None and stream.key_secret is None:
         rule = "is required when clients have teams: requests without a key get 401"
         yield InputError(join(where, "key_secret"), rule)
@@ -65,7 +64,7 @@ def _check_team(
     if clients is None or team not in clients.teams:
         known = [] if clients is None else sorted(clients.teams)
         yield one_of(join(where, "team"), team, known)
-    elif stream.key_secret is None or not acting(clients):
+    elif stream.key_secret is None or not clients.acting_teams:
         rule = "needs key_secret, with a key of a team with acts_for_teams: true"
         yield InputError(join(where, "team"), rule, team)
 

@@ -20,6 +20,7 @@ from infra.stack.budget import Budget, Covers
 from infra.stack.capacity import Capacity, NodePools
 from infra.stack.clients import (
     AnswerCache,
+    Apigee,
     ClientCertificates,
     Clients,
     ClientTeam,
@@ -77,6 +78,7 @@ from infra.stack.streams import (
 __all__ = [
     "AdapterPlace",
     "AnswerCache",
+    "Apigee",
     "Archive",
     "ArmorFilters",
     "Attestation",

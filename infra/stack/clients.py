@@ -178,3 +178,8 @@ class Clients(Settings):
     and SGLang; the other engines cannot separate teams."""
     store: CounterStore = CounterStore()
     """Store of the usage counters."""
+
+    @property
+    def acting_teams(self) -> list[str]:
+        """Teams whose keys may act for other teams."""
+        return [name for name, team in self.teams.items() if team.acts_for_teams]

@@ -4,6 +4,7 @@ from enum import StrEnum
 
 from pydantic import Field, PositiveInt
 
+from gke_inference.catalogue.load_balancing import HTTPS_PORT, REDIRECT_PORT
 from gke_inference.gateway.settings import (
     TTL_SECONDS,
     UTILIZATION_PERCENT,
@@ -134,3 +135,75 @@ class Gateway(Settings):
     publish: Publish | None = None
     """Projects that may connect through Private Service Connect. Only for internal gateways and
     those behind `front: global`."""
+
+    @property
+    def has_internal_gateways(self) -> bool:
+        """Whether the regional gateways are reachable from networks only."""
+        return self.exposure is Exposure.INTERNAL or self.front is Front.GLOBAL
+
+    @property
+    def regional_exposure(self) -> Exposure:
+        """Exposure of the regional gateways: those behind a global front are internal."""
+        return Exposure.INTERNAL if self.has_internal_gateways else Exposure.EXTERNAL
+
+    @property
+    def is_published(self) -> bool:
+        """Whether the regional gateways are published with Private Service Connect."""
+        return self.front is Front.GLOBAL or self.publish is not None
+
+    @property
+    def has_fleet_gateway(self) -> bool:
+        """Whether one gateway for all clusters replaces the gateways of regions."""
+        return self.front is Front.INTERNAL
+
+    @property
+    def forwarded_hops(self) -> int:
+        """Position of a client's address in X-Forwarded-For, counted from the end.
+
+        Each load balancer appends two addresses, that of its own client and its own
+        (docs.cloud.google.com/load-balancing/docs/https#x-forwarded-for_header). A client of the
+        global load balancer is in front of those that the gateway of a region appends.
+        """
+        balancers = 2 if self.front is Front.GLOBAL else 1
+        return 2 * balancers
+
+    @property
+    def has_global_access(self) -> bool:
+        """Whether clients in other regions of the network reach an internal gateway.
+
+        The global load balancer connects from anywhere, and Cloud DNS answers clients of a region
+        whose gateway is unhealthy with the gateway of another one.
+        """
+        is_failover = self.front is Front.DNS and self.exposure is Exposure.INTERNAL
+        return self.front is Front.GLOBAL or is_failover or self.global_access
+
+    @property
+    def needs_private_zone(self) -> bool:
+        """Whether the record of the hostname must be in a private zone.
+
+        Cloud DNS checks the health of internal load balancers for private zones only
+        (docs.cloud.google.com/dns/docs/routing-policies-overview).
+        """
+        is_checked = self.front in (Front.DNS, Front.INTERNAL)
+        return is_checked and self.exposure is Exposure.INTERNAL
+
+    @property
+    def listening_port(self) -> int:
+        """Port of the gateway, and of the front."""
+        return self.port or self._usual_port
+
+    @property
+    def redirect_port(self) -> int | None:
+        """Port that redirects to HTTPS; only a global front on the usual port has one."""
+        is_usual = self.front is Front.GLOBAL and self.listening_port == HTTPS_PORT
+        return REDIRECT_PORT if is_usual else None
+
+    @property
+    def _usual_port(self) -> int:
+        return 80 if self.certificate is None else 443
+
+    def endpoint(self, address: str) -> str:
+        """Return the URL of a gateway, without the port if it is the scheme's default."""
+        scheme = "http" if self.certificate is None else "https"
+        port = "" if self.listening_port == self._usual_port else f":{self.port}"
+        return f"{scheme}://{self.hostname or address}{port}"

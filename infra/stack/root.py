@@ -20,7 +20,7 @@ from infra.stack.backends import Backend
 from infra.stack.batches import Batches
 from infra.stack.budget import Budget
 from infra.stack.capacity import Capacity
-from infra.stack.clients import Clients
+from infra.stack.clients import Apigee, Clients
 from infra.stack.delivery import Delivery, DeliveryKind, DeliveryTool
 from infra.stack.existing import Existing
 from infra.stack.gateway import Gateway
@@ -129,6 +129,25 @@ class Platform(Settings):
         return {
             name: model for name, model in self.models.items() if region in self.regions_of(model)
         }
+
+    def regions_with_gateway(self) -> tuple[str, ...]:
+        """Return the regions that have a gateway, of this stack or its platform, in stack order."""
+        if self.layer is not Layer.ALL:
+            return tuple(self.regions)
+        return tuple(name for name in self.regions if self.models_in(name))
+
+    def gated_clients(self) -> Clients | None:
+        """Return the clients whose requests a gate checks: those with teams."""
+        clients = self.clients
+        return clients if clients is not None and clients.teams else None
+
+    def apigee(self) -> Apigee | None:
+        """Return Apigee, if it checks the clients instead of a gate."""
+        return None if self.clients is None else self.clients.apigee
+
+    def usual_replicas(self) -> int:
+        """Return the replicas of a service in front of the models, unless the stack sets them."""
+        return 3 if self.protection else 2
 
     def maintenance_of(self, region: str) -> Maintenance:
         """Return the maintenance window of the cluster in a region."""

@@ -11,7 +11,6 @@ import typer
 from rich.text import Text
 
 from infra.plan import Plan
-from infra.plan.clients import gated
 from scripts.accept.deployed import Deployed
 from scripts.accept.row import Row, Verdict
 from scripts.shared.google_cloud import CloudError
@@ -117,7 +116,7 @@ def _check(plan: Plan, stack: str, *, failover: bool, on_protected: bool, yes: b
             f"--failover: must be given with --on-protected for stack {stack!r}, which sets"
             " 'protection': it deletes a replica of each model"
         )
-    if gated(plan.platform) is not None and not os.environ.get(KEY_VARIABLE):
+    if plan.clients is not None and not os.environ.get(KEY_VARIABLE):
         raise CommandError(
             f"{KEY_VARIABLE}: must be set to a key for stack {stack!r}, which has clients:"
             " gke-inference clients keys create makes one"

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from infra.plan import Plan, RegionPlan
-from infra.plan.front import endpoint, has_internal_gateways, port_of
 from scripts.accept.row import Row, Subject
 from scripts.shared.google_cloud import Cloud, CloudError
 from scripts.shared.model_client import open_client
@@ -131,9 +130,9 @@ class Deployed:
         if not addresses:
             raise CommandError(f"the gateway of {region} has no address")
         address, gateway = str(addresses[0]["value"]), self.plan.platform.gateway
-        if has_internal_gateways(gateway) and not self.is_twin:
-            self._check_reach(address, port_of(gateway))
-        return Door(endpoint(gateway, address), address)
+        if gateway.has_internal_gateways and not self.is_twin:
+            self._check_reach(address, gateway.listening_port)
+        return Door(gateway.endpoint(address), address)
 
     def _check_reach(self, address: str, port: int) -> None:
         if address not in self._reached:

@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 
 from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
 from infra.plan import Plan
-from infra.plan.front import catalogue_path
 from scripts.accept.deployed import Deployed, Object, seen
 from scripts.accept.row import Row, Subject
 from scripts.shared.hosts import host_of
@@ -97,10 +96,10 @@ def listings(deployed: Deployed) -> Iterator[Row]:
 
     A team that shares a host has its own path for the list.
     """
-    path = catalogue_path(deployed.plan.platform)
+    path = deployed.plan.front.catalogue_path
     prefix = path.removesuffix(CATALOGUE_PATH)
     for region in deployed.plan.regions:
-        names = names_of(deployed.plan, deployed.plan.platform.models_in(region))
+        names = names_of(deployed.plan, deployed.plan.regions[region].models)
         subject = Subject(path, region, ", ".join(names))
 
         def look(

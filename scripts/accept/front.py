@@ -5,8 +5,7 @@ from dataclasses import replace
 
 from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
 from gke_inference.front.routes import PATH_OF_MODELS
-from infra.plan.front import answering, endpoint, paths_of_models, port_of
-from infra.stack import Front, Layer, Platform, Task
+from infra.stack import Task
 from scripts.accept.answers import question_of
 from scripts.accept.deployed import Deployed, Door, seen
 from scripts.accept.endpoint import certificate, names_of, trust_of
@@ -17,21 +16,16 @@ from scripts.terminal.console import CommandError
 _PLACE = "the front"
 
 
-def has_front(platform: Platform) -> bool:
-    """Return whether a stack has its own load balancer over its regions."""
-    return platform.gateway.front is Front.GLOBAL and platform.layer is not Layer.SERVING
-
-
 def front_certificates(deployed: Deployed) -> Iterator[Row]:
     """Yield whether the front presents a certificate that clients trust."""
-    host = deployed.plan.platform.gateway.hostname
-    if not has_front(deployed.plan.platform) or host is None:
+    front, host = deployed.plan.front, deployed.plan.front.gateway.hostname
+    if not front.has_load_balancer or host is None:
         return
     subject = Subject("certificate", _PLACE, f"trusted, for {host}")
 
     def look() -> Row:
         door = _door(deployed)
-        port = port_of(deployed.plan.platform.gateway)
+        port = front.gateway.listening_port
         return certificate(subject, door.address, port, host, trust_of(door.url))
 
     yield seen(subject, look)
@@ -39,10 +33,10 @@ def front_certificates(deployed: Deployed) -> Iterator[Row]:
 
 def front_listings(deployed: Deployed) -> Iterator[Row]:
     """Yield whether the front's plain URL lists the models that every region serves."""
-    platform = deployed.plan.platform
-    if not has_front(platform) or not answering(platform):
+    front = deployed.plan.front
+    if not front.has_load_balancer or not front.answering:
         return
-    names = sorted(names_of(deployed.plan, platform.models))
+    names = sorted(names_of(deployed.plan, deployed.plan.platform.models))
     subject = Subject(CATALOGUE_PATH, _PLACE, ", ".join(names))
 
     def look() -> Row:
@@ -55,14 +49,13 @@ def front_listings(deployed: Deployed) -> Iterator[Row]:
 
 def front_answers(deployed: Deployed) -> Iterator[Row]:
     """Yield whether each model answers through the front, on every URL that leads to it."""
-    platform = deployed.plan.platform
-    if not has_front(platform):
+    front = deployed.plan.front
+    if not front.has_load_balancer:
         return
-    paths = paths_of_models(platform)
-    for name, model in platform.models.items():
-        if answering(platform):
+    for name, model in deployed.plan.platform.models.items():
+        if front.answering:
             yield _answer(deployed, name, model.task, "")
-        if name in paths:
+        if name in front.paths:
             yield _answer(deployed, name, model.task, f"{PATH_OF_MODELS}{name}")
 
 
@@ -85,11 +78,11 @@ def _door(deployed: Deployed) -> Door:
         CommandError: There is no such address.
         CloudError: Google refuses.
     """
-    platform = deployed.plan.platform
-    name = deployed.plan.names.front()
-    url = f"compute.googleapis.com/compute/v1/projects/{platform.project}/global/addresses/{name}"
+    plan = deployed.plan
+    name = plan.names.front()
+    url = f"compute.googleapis.com/compute/v1/projects/{plan.project.id}/global/addresses/{name}"
     try:
         address = str(deployed.cloud.get(url)["address"])
     except NotFound:
         raise CommandError(f"there is no address {name}: the front is not up") from None
-    return Door(endpoint(platform.gateway, address), address)
+    return Door(plan.front.gateway.endpoint(address), address)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from infra.plan import Plan, RegionPlan
-from infra.plan.front import endpoint
 from infra.stack import Layer
 from scripts.backend.backend import Leftover, Maker, Wanted
 from scripts.backend.cloud_leftovers import leftovers, remove
@@ -102,14 +101,14 @@ class CloudBackend:
         platform = self.plan.platform
         name = self.plan.names.address()
         for region, planned in self.plan.regions.items():
-            if not planned.has_gateway:
+            if not planned.serves_models:
                 continue
             where = f"{self.cloud.project}/regions/{region}/addresses/{name}"
             try:
                 found: dict[str, Any] = self.cloud.get(f"{_COMPUTE}/{where}")
             except NotFound:
                 continue
-            return endpoint(platform.gateway, str(found["address"]))
+            return platform.gateway.endpoint(str(found["address"]))
         raise CommandError(
             f"--stack: must be up in {self.label}, got {self.stack!r}: no region has the address"
             f" {name}"

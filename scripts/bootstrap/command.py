@@ -6,12 +6,7 @@ import typer
 
 from infra.bootstrap.settings import Ci, Project, SettingsError, StackSettings
 from infra.plan import Plan, resolve
-from infra.plan.backends import has_backends
-from infra.plan.clients import certificates_of, gated, people_of
-from infra.plan.front import has_fleet_gateway
-from infra.plan.guardrails import floor_of, has_armor
 from infra.plan.project import ProjectPlan
-from infra.plan.streams import has_tables, has_topics
 from infra.stack import Front, Images, Layer
 from scripts.shared.google_cloud import CloudError
 from scripts.terminal.console import CommandError, console
@@ -73,15 +68,15 @@ def settings_of(plan: Plan, stack: str, ci: str | None, location: str | None) ->
         prefix=platform.prefix,
         location=location or next(iter(platform.regions)),
         ci=None if ci is None else Ci.parse(ci),
-        has_armor=has_armor(platform) or floor_of(platform) is not None,
-        has_backends=has_backends(platform),
-        has_certificates=certificates_of(platform) is not None,
-        has_clients=gated(platform) is not None,
-        has_people=people_of(platform) is not None,
+        has_armor=plan.guardrails.needs_armor,
+        has_backends=plan.backends is not None,
+        has_certificates=plan.front.certificates is not None,
+        has_clients=plan.clients is not None,
+        has_people=plan.front.people is not None,
         has_front=platform.gateway.front is Front.GLOBAL,
-        has_fleet=platform.has_config_sync() or has_fleet_gateway(platform.gateway),
-        has_streams=has_topics(platform),
-        has_tables=has_tables(platform),
+        has_fleet=platform.has_config_sync() or platform.gateway.has_fleet_gateway,
+        has_streams=any(not each.is_kafka for each in plan.streams),
+        has_tables=any(each.has_table for each in plan.streams),
         has_filestore=plan.storage.has_filestore,
         has_lustre=plan.storage.has_lustre,
         has_images=platform.images is not None,

@@ -10,9 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from infra.plan import resolve
-from infra.plan.clients import gated
-from infra.stack import Platform
+from infra.plan import Plan
 from scripts.backend.choose import CloudOption
 from scripts.clients import keys as documents
 from scripts.clients import records
@@ -33,7 +31,7 @@ from scripts.clients.usage import FIELDS, added_up, as_csv, as_json, print_usage
 from scripts.shared.google_cloud import CloudError
 from scripts.terminal.console import CommandError, console, errors
 from scripts.terminal.exit_codes import ExitCode
-from scripts.terminal.options import JsonOption, StackOption, check_one, check_words, stack_of
+from scripts.terminal.options import JsonOption, StackOption, check_one, check_words, plan_of
 from scripts.terminal.output_files import check_folder
 from scripts.terminal.tables import Listing, print_table
 from twin.cluster.monitoring.promql import QueryError
@@ -69,8 +67,8 @@ def create(
     cloud: CloudOption = False,
 ) -> None:
     """Create a key for a team and print it. The key is not stored and is never printed again."""
-    with _secret(stack, cloud=cloud) as (secret, platform):
-        known = platform.clients.teams if platform.clients is not None else {}
+    with _secret(stack, cloud=cloud) as (secret, plan):
+        known = {} if plan.clients is None else plan.clients.settings.teams
         check_one("TEAM", team, known)
         now = documents.utc_now()
         lifetime = None if expires is None else documents.lifetime_of("--expires", expires)
@@ -162,14 +160,14 @@ def usage(
     Each request is one line in the logs of the gate. For more requests than this command can
     read, export these lines to BigQuery.
     """
-    platform = _with_teams(stack)
+    plan = _with_teams(stack)
     words = [word for given in by or ["team"] for word in given.split(",")]
     fields = check_words("--by", words, FIELDS)
     if out is not None:
         check_folder("--csv", out.parent)
     try:
         begin = documents.utc_now() - documents.lifetime_of("--since", since)
-        rows = added_up(_records(platform, begin, cloud=cloud), fields)
+        rows = added_up(_records(plan, begin, cloud=cloud), fields)
     except (CloudError, KeyProblem) as error:
         raise CommandError(str(error)) from None
     if out is not None:
@@ -194,7 +192,7 @@ def reconcile(
     that do not pass a gate, such as those of other programs in the cluster, appear only in the
     engines' counters.
     """
-    platform = _with_teams(stack)
+    plan = _with_teams(stack)
     from scripts.accept import reach  # noqa: PLC0415 - loads clients of everything
 
     try:
@@ -202,14 +200,13 @@ def reconcile(
         window = Window(now - documents.lifetime_of("--since", since), now - LAG)
         if window.begin >= window.end:
             raise CommandError(f"--since: must be more than {LAG.seconds} s, got {since!r}")
-        plan = resolve(platform)
         found = (
             reach.in_google_cloud(plan, stack)
             if cloud
             else reach.on_twin(plan, stack, TwinPaths.default())
         )
         counters = counted(found.clusters.values(), window, now)
-        lines = list(_records(platform, window.begin, cloud=cloud))
+        lines = list(_records(plan, window.begin, cloud=cloud))
         bases = base_models(plan)
         rows = compare(recorded(lines, bases, window), counters, estimated(lines, bases, window))
     except (CloudError, KeyProblem, QueryError) as error:
@@ -222,43 +219,44 @@ def reconcile(
         raise typer.Exit(ExitCode.CHECK_FAILED)
 
 
-def _records(platform: Platform, since: datetime, *, cloud: bool) -> Iterator[dict[str, Any]]:
+def _records(plan: Plan, since: datetime, *, cloud: bool) -> Iterator[dict[str, Any]]:
+    namespace = plan.names.gateway_namespace()
     if not cloud:
-        yield from records.of_twin(platform, TwinPaths.default(), since)
+        yield from records.of_twin(namespace, TwinPaths.default(), since)
         return
     # Google's clients take a second to load, and the twin needs none of them.
     from scripts.shared import google_clients  # noqa: PLC0415
 
     with google_clients.plain_errors():
-        opened = google_clients.connect(platform.project)
-        yield from records.of_cloud(platform, opened, since)
+        opened = google_clients.connect(plan.project.id)
+        yield from records.of_cloud(namespace, opened, since)
 
 
-def _with_teams(stack: str) -> Platform:
+def _with_teams(stack: str) -> Plan:
     """Return a stack with client teams.
 
     Raises:
         CommandError: It has no teams.
     """
-    platform = stack_of(stack)
-    if gated(platform) is None:
+    plan = plan_of(stack)
+    if plan.clients is None:
         raise CommandError(
             f"--stack: must be a stack with 'clients.teams', got {stack!r}: it has no keys"
         )
-    return platform
+    return plan
 
 
 @contextmanager
-def _secret(stack: str, *, cloud: bool) -> Generator[tuple[KeySecret, Platform]]:
+def _secret(stack: str, *, cloud: bool) -> Generator[tuple[KeySecret, Plan]]:
     """Open the secret of a stack's keys.
 
     Raises:
         CommandError: The stack has no teams, or the secret cannot be reached.
     """
-    platform = _with_teams(stack)
+    plan = _with_teams(stack)
     try:
-        with open_secret(stack, platform, cloud=cloud) as secret:
-            yield secret, platform
+        with open_secret(stack, plan, cloud=cloud) as secret:
+            yield secret, plan
     except (CloudError, KeyProblem) as error:
         raise CommandError(str(error)) from None
 

@@ -5,8 +5,7 @@ from contextlib import contextmanager
 
 import requests
 
-from infra.plan.names import resolve_names
-from infra.stack import Platform
+from infra.plan import Plan
 from scripts.backend.twin import not_up
 from scripts.clients.secret import KeySecret
 from scripts.shared.google_cloud import Cloud
@@ -18,25 +17,25 @@ from twin.world.store import list_resources
 
 
 @contextmanager
-def open_secret(stack: str, platform: Platform, *, cloud: bool) -> Generator[KeySecret]:
+def open_secret(stack: str, plan: Plan, *, cloud: bool) -> Generator[KeySecret]:
     """Open the secret of a stack's keys.
 
     Args:
         stack: Name of the stack, for messages.
-        platform: The stack.
+        plan: The stack.
         cloud: Whether it is in Google Cloud instead of on the twin.
 
     Raises:
         CloudError: There are no credentials, or Google refuses.
         CommandError: The stack is not up on the twin.
     """
-    name = resolve_names(platform).client_keys()
+    project, name = plan.project.id, plan.names.client_keys()
     if cloud:
         # Google's clients take a second to load, and the twin needs none of them.
         from scripts.shared import google_clients  # noqa: PLC0415
 
         with google_clients.plain_errors():
-            yield KeySecret(google_clients.connect(platform.project), name)
+            yield KeySecret(google_clients.connect(project), name)
         return
     paths = TwinPaths.default()
     if daemon.ports(paths) is None:
@@ -48,4 +47,4 @@ def open_secret(stack: str, platform: Platform, *, cloud: bool) -> Generator[Key
     scheme, _, host = secret_manager.url(paths).partition("://")
     with requests.Session() as session:
         session.trust_env = False
-        yield KeySecret(Cloud(platform.project, session, f"{scheme}://"), name, host)
+        yield KeySecret(Cloud(project, session, f"{scheme}://"), name, host)

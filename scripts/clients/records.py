@@ -6,8 +6,6 @@ from datetime import datetime
 from typing import Any, Final, cast
 
 from infra.plan.clients import GATE
-from infra.plan.names import resolve_names
-from infra.stack import Platform
 from scripts.shared.google_cloud import Cloud
 from twin.cluster import lifecycle
 from twin.host.paths import TwinPaths
@@ -17,9 +15,8 @@ _PAGE: Final = 1000
 _CONTAINER: Final = "callout"
 
 
-def of_twin(platform: Platform, paths: TwinPaths, since: datetime) -> Iterator[dict[str, Any]]:
-    """Yield the records of the gates on the twin."""
-    namespace = resolve_names(platform).gateway_namespace()
+def of_twin(namespace: str, paths: TwinPaths, since: datetime) -> Iterator[dict[str, Any]]:
+    """Yield the records of the gates in a namespace on the twin."""
     pattern = f"logs/pods/{namespace}_{GATE}-*_{_CONTAINER}.log"
     for folder in lifecycle.folders(paths):
         for file in sorted(folder.glob(pattern)):
@@ -29,15 +26,15 @@ def of_twin(platform: Platform, paths: TwinPaths, since: datetime) -> Iterator[d
                     yield record
 
 
-def of_cloud(platform: Platform, cloud: Cloud, since: datetime) -> Iterator[dict[str, Any]]:
-    """Yield the records of the gates in a project.
+def of_cloud(namespace: str, cloud: Cloud, since: datetime) -> Iterator[dict[str, Any]]:
+    """Yield the records of the gates in a namespace of a project.
 
     Raises:
         CloudError: Google refuses.
     """
     body: dict[str, Any] = {
-        "resourceNames": [f"projects/{platform.project}"],
-        "filter": filter_of(platform, since),
+        "resourceNames": [f"projects/{cloud.project}"],
+        "filter": filter_of(namespace, since),
         "orderBy": "timestamp asc",
         "pageSize": _PAGE,
     }
@@ -51,12 +48,12 @@ def of_cloud(platform: Platform, cloud: Cloud, since: datetime) -> Iterator[dict
         body = {**body, "pageToken": token}
 
 
-def filter_of(platform: Platform, since: datetime) -> str:
+def filter_of(namespace: str, since: datetime) -> str:
     """Return the Cloud Logging filter for the records."""
     return " AND ".join(
         (
             'resource.type="k8s_container"',
-            f'resource.labels.namespace_name="{resolve_names(platform).gateway_namespace()}"',
+            f'resource.labels.namespace_name="{namespace}"',
             f'resource.labels.container_name="{_CONTAINER}"',
             "jsonPayload.prompt_tokens>=0",
             f'timestamp>="{since.isoformat()}"',

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Final
 
-from infra.plan.clients import gated
-from infra.stack import Platform
+from infra.plan import Plan
 from scripts.clients import keys as documents
 from scripts.clients.keys import Key
 from scripts.clients.reach import open_secret
@@ -21,7 +20,7 @@ with a key that they do not know yet would shut this machine out for a minute.""
 
 
 @contextmanager
-def temporary_key(stack: str, platform: Platform) -> Generator[None]:
+def temporary_key(stack: str, plan: Plan) -> Generator[None]:
     """Give the process a key of the team with the highest limits; revoke it at the end.
 
     Does nothing if the gateway requires no key or the user has set one.
@@ -31,18 +30,18 @@ def temporary_key(stack: str, platform: Platform) -> Generator[None]:
         CommandError: The twin does not run.
         KeyProblem: The secret holds something else.
     """
-    clients = gated(platform)
-    if clients is None or os.environ.get(KEY_VARIABLE):
+    if plan.clients is None or os.environ.get(KEY_VARIABLE):
         yield
         return
-    widest = max(clients.teams, key=lambda name: len(clients.teams[name].models or platform.models))
+    teams = plan.clients.settings.teams
+    widest = max(teams, key=lambda name: len(teams[name].models or plan.platform.models))
     now = documents.utc_now()
     key, text = documents.make(widest, now, _LIFETIME)
 
     def add(found: list[Key]) -> list[Key]:
         return documents.added(found, key, now)
 
-    with open_secret(stack, platform, cloud=False) as secret:
+    with open_secret(stack, plan, cloud=False) as secret:
         secret.change(add)
         os.environ[KEY_VARIABLE] = text
         time.sleep(_UNTIL_READ_SECONDS)

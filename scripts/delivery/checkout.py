@@ -173,4 +173,4 @@ def open_checkout(plan: Plan, git: Path, *, is_run: bool) -> Checkout:
 
 def tree_folders(plan: Plan) -> tuple[str, ...]:
     """Return the folders of a stack in its repository, one per region."""
-    return tuple(tree_folder(plan.platform, name) for name in plan.regions)
+    return tuple(tree_folder(plan.platform.delivery, name) for name in plan.regions)

@@ -76,7 +76,7 @@ def stack_tree(plan: Plan, stack: str, by_cluster: dict[str, list[dict[str, Any]
         CommandError: An object must not be in Git.
     """
     folders = {
-        tree_folder(plan.platform, name): by_cluster[region.cluster_name]
+        tree_folder(plan.platform.delivery, name): by_cluster[region.cluster_name]
         for name, region in plan.regions.items()
         if by_cluster.get(region.cluster_name)
     }

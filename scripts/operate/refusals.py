@@ -9,18 +9,9 @@ from gke_inference.catalogue.versions import images
 from infra.estimate.quota_check import Standing, standings
 from infra.estimate.quota_needs import needs
 from infra.plan import Plan
-from infra.plan.clients import cached, has_counters
-from infra.plan.front import (
-    certificate_zone,
-    has_fleet_gateway,
-    port_of,
-    record_zone,
-    redirect_port,
-    with_gateway,
-)
 from infra.plan.streams import ANSWER_COLUMNS
 from infra.reading.built import unbuilt_problem
-from infra.stack import Front, Layer
+from infra.stack import Front
 from scripts.prerequisites.tables import misfit
 from scripts.prerequisites.wanted import (
     disk_image,
@@ -210,15 +201,16 @@ class _FixedPort:
 
 
 def _fixed_ports(stack: str, paths: TwinPaths) -> Iterator[_FixedPort]:
-    platform = plan_of(stack).platform
-    if platform.layer is not Layer.SERVING:  # its gateway is another stack's
+    plan = plan_of(stack)
+    platform, clients = plan.platform, plan.clients
+    if plan.front.is_own:
         yield _FixedPort(
-            port_of(platform.gateway),
+            platform.gateway.listening_port,
             "the gateway",
             f"set another `gateway.port` in stacks/Pulumi.{stack}.yaml",
             lambda address: is_own_address(paths, address),
         )
-        redirect = redirect_port(platform.gateway)
+        redirect = platform.gateway.redirect_port
         if redirect is not None:
             yield _FixedPort(
                 redirect,
@@ -226,7 +218,7 @@ def _fixed_ports(stack: str, paths: TwinPaths) -> Iterator[_FixedPort]:
                 f"set another `gateway.port` in stacks/Pulumi.{stack}.yaml",
                 lambda address: is_own_address(paths, address),
             )
-    if has_counters(platform) or cached(platform) is not None:
+    if clients is not None and (clients.has_counters or clients.settings.cache is not None):
         yield _FixedPort(STORE_PORT, "the stores of counters and answers", "", lambda _: False)
     if platform.models:  # the addresses of pods are this twin's alone
         yield _FixedPort(ENGINE_PORT, "the engines' pods", "", lambda _: False)
@@ -234,7 +226,7 @@ def _fixed_ports(stack: str, paths: TwinPaths) -> Iterator[_FixedPort]:
 
 
 def _absent(plan: Plan, paths: TwinPaths, world: World) -> Iterator[_Absent]:
-    if plan.platform.layer is not Layer.SERVING:
+    if plan.front.is_own:
         yield from _names(plan, paths, world)
     yield from _sources(plan, paths, world)
     yield from _tables(plan, world)
@@ -243,16 +235,15 @@ def _absent(plan: Plan, paths: TwinPaths, world: World) -> Iterator[_Absent]:
 
 def _names(plan: Plan, paths: TwinPaths, world: World) -> Iterator[_Absent]:
     """Yield the missing certificate and DNS zone of the gateway."""
-    platform = plan.platform
-    gateway = platform.gateway
+    gateway = plan.front.gateway
     name = gateway.certificate
     entry = f"{{name: {name}, hostname: {gateway.hostname}}}"
-    if name is not None and not gateway.issue_certificate and has_fleet_gateway(gateway):
+    if name is not None and not gateway.issue_certificate and gateway.has_fleet_gateway:
         if not is_wide(paths, name, world):
             what = f"no ACTIVE certificate {name} of scope ALL_REGIONS (gateway.certificate)"
             yield _Absent(what, "certificates", f"{entry[:-1]}, region: global}}")
     elif name is not None and not gateway.issue_certificate:
-        places = [*with_gateway(platform)]
+        places = [*plan.front.regions]
         if gateway.front is Front.GLOBAL:
             places.append("global")
         lacking = [each for each in places if not is_active(paths, each, name, world)]
@@ -260,7 +251,7 @@ def _names(plan: Plan, paths: TwinPaths, world: World) -> Iterator[_Absent]:
             what = f"no ACTIVE certificate {name} in {', '.join(lacking)} (gateway.certificate)"
             yield _Absent(what, "certificates", entry)
     made = {(each.project, each.name) for each in list_resources(paths) if each.type == _ZONE}
-    for zone in dict.fromkeys((record_zone(platform), certificate_zone(platform))):
+    for zone in dict.fromkeys((plan.front.record_zone, plan.front.certificate_zone)):
         if zone is None or zone.name in world.zones or (zone.project, zone.name) in made:
             continue
         yield _Absent(f"no zone {zone.name} of Cloud DNS (gateway.dns)", "zones", zone.name)

@@ -10,7 +10,6 @@ import typer
 
 from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
 from infra.plan import Plan
-from infra.plan.clients import gated
 from infra.reading.load import teams_of
 from infra.stack import Layer
 from scripts.backend.drift import drift_of, repair
@@ -202,7 +201,7 @@ def up(
 @contextmanager
 def _let_in(stack: str, plan: Plan) -> Generator[None]:
     """Use a temporary client key if the gateway requires one."""
-    if gated(plan.platform) is None:
+    if plan.clients is None:
         yield
         return
     # Access to the secret takes time to load, and most stacks do not need it.
@@ -211,16 +210,15 @@ def _let_in(stack: str, plan: Plan) -> Generator[None]:
     from scripts.shared.google_cloud import CloudError  # noqa: PLC0415
 
     try:
-        with temporary_key(stack, plan.platform):
+        with temporary_key(stack, plan):
             yield
     except (CloudError, KeyProblem) as error:
         raise CommandError(str(error)) from None
 
 
 def _print_how_to_get_a_key(stack: str, plan: Plan) -> None:
-    clients = gated(plan.platform)
-    if clients is not None:
-        team = next(iter(clients.teams))
+    if plan.clients is not None:
+        team = next(iter(plan.clients.settings.teams))
         console.print(f"Key      gke-inference clients keys create {team} --stack {stack}")
 
 

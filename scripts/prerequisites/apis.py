@@ -4,9 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from infra.plan.clients import certificates_of, gated, people_of
-from infra.plan.front import certificate_zone, has_networks, record_zone
-from infra.stack import Front, Layer, Platform
+from infra.plan.front import FrontPlan
+from infra.stack import Front, Layer
 from scripts.prerequisites.finding import Finding, Project, State, enable, judged
 from scripts.prerequisites.wanted import secret_versions
 from scripts.shared.google_cloud import last
@@ -124,11 +123,12 @@ def permissions_of(project: Project) -> dict[str, str]:
     plan, platform = project.plan, project.plan.platform
     if platform.layer is Layer.SERVING:
         return _SERVING
+    makes_network = plan.network.is_created or platform.gateway.front is Front.GLOBAL
     images = platform.images
     is_repository = images is not None and images.repository is not None
     regions = platform.regions.values()
     exists = {
-        "compute.networks.create": not has_networks(platform),
+        "compute.networks.create": not makes_network,
         "container.clusters.create": all(each.existing.cluster is not None for each in regions),
         **dict.fromkeys(_WATCHING, platform.layer is Layer.PLATFORM),
     }
@@ -139,13 +139,13 @@ def permissions_of(project: Project) -> dict[str, str]:
         **(_ATTESTATION if images is not None and images.is_attested else {}),
         **(_CERTIFICATE if platform.gateway.issue_certificate else {}),
         **(_FRONT if platform.gateway.front is Front.GLOBAL else {}),
-        **(_CLIENT_CERTIFICATES if certificates_of(platform) is not None else {}),
-        **(_RECORDS if project.id in _zone_projects(platform) else {}),
+        **(_CLIENT_CERTIFICATES if plan.front.certificates is not None else {}),
+        **(_RECORDS if project.id in _zone_projects(plan.front) else {}),
         **(_FILESTORE if plan.storage.has_filestore else {}),
         **(_LUSTRE if plan.storage.has_lustre else {}),
         **(_PEERING if plan.storage.services_range is not None else {}),
-        **(_PEOPLE if people_of(platform) is not None else {}),
-        **(_KEYS if gated(platform) is not None else {}),
+        **(_PEOPLE if plan.front.people is not None else {}),
+        **(_KEYS if plan.clients is not None else {}),
     }
 
 
@@ -183,7 +183,7 @@ def _places(project: Project) -> Iterator[_Place]:
     yield in_project(project.id, "", permissions_of(project))
     if platform.layer is Layer.SERVING:
         return
-    for owner in _zone_projects(platform):
+    for owner in _zone_projects(project.plan.front):
         if owner != project.id:
             yield in_project(owner, f" in {owner}", _RECORDS)
     for owner, secret in _secrets(project):
@@ -203,9 +203,9 @@ def _places(project: Project) -> Iterator[_Place]:
         )
 
 
-def _zone_projects(platform: Platform) -> list[str]:
+def _zone_projects(front: FrontPlan) -> list[str]:
     """Return the projects of the zones in which `up` creates records."""
-    zones = (record_zone(platform), certificate_zone(platform))
+    zones = (front.record_zone, front.certificate_zone)
     return list(dict.fromkeys(zone.project for zone in zones if zone is not None))
 
 

@@ -5,14 +5,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from infra.plan.clients import people_of
-from infra.plan.front import (
-    Zone,
-    certificate_zone,
-    has_fleet_gateway,
-    needs_private_zone,
-    record_zone,
-)
+from infra.plan.front import Zone
 from infra.stack import Exposure, Front
 from scripts.prerequisites.finding import Finding, Project, State, judged
 from scripts.shared.google_cloud import CloudError, NotFound
@@ -31,7 +24,7 @@ def certificates(project: Project) -> Iterator[Finding]:
     gateway = project.plan.platform.gateway
     if gateway.certificate is None or gateway.hostname is None:
         return
-    regions = [] if has_fleet_gateway(gateway) else [*project.plan.regions]
+    regions = [] if gateway.has_fleet_gateway else [*project.plan.regions]
     everywhere = ["global"] if gateway.front in (Front.GLOBAL, Front.INTERNAL) else []
     for location in [*regions, *everywhere]:
         hostnames = _hostnames(project, with_people=location == "global")
@@ -43,20 +36,15 @@ def _hostnames(project: Project, *, with_people: bool) -> list[str]:
 
     The front replaces the hostname of people, so regional gateways never see it.
     """
-    platform = project.plan.platform
-    people = people_of(platform) if with_people else None
-    found = [
-        platform.gateway.hostname,
-        *(team.hostname for team in platform.teams.values()),
-        None if people is None else people.hostname,
-    ]
-    return [each for each in found if each is not None]
+    front = project.plan.front
+    people = front.people if with_people else None
+    return [*front.hostnames, *([] if people is None else [people.hostname])]
 
 
 def _certificate(project: Project, certificate: str, hostnames: list[str], region: str) -> Finding:
     subject, name = "certificate", f"{certificate} in {region}"
     is_made = project.plan.platform.gateway.issue_certificate
-    is_wide = has_fleet_gateway(project.plan.platform.gateway)
+    is_wide = project.plan.platform.gateway.has_fleet_gateway
     command = (
         f"gcloud certificate-manager certificates create {certificate} --project={project.id}"
         f" --location={region} --domains={shlex.quote(','.join(hostnames))}"
@@ -124,9 +112,9 @@ def records(project: Project) -> Iterator[Finding]:
         return
     hostnames = _hostnames(project, with_people=True)
     if gateway.dns is not None:
-        zone, proof = record_zone(project.plan.platform), certificate_zone(project.plan.platform)
+        zone, proof = project.plan.front.record_zone, project.plan.front.certificate_zone
         is_public = gateway.exposure is Exposure.EXTERNAL or zone == proof
-        wanted = "private" if needs_private_zone(gateway) else "public" if is_public else ""
+        wanted = "private" if gateway.needs_private_zone else "public" if is_public else ""
         if zone is not None:
             yield _zone(project, zone, hostnames, wanted)
         if proof is not None and proof != zone:
@@ -175,11 +163,11 @@ def _zone(project: Project, zone: Zone, hostnames: list[str], visibility: str) -
 
 
 def _why(project: Project, zone: Zone) -> str:
-    platform = project.plan.platform
-    if platform.gateway.exposure is Exposure.EXTERNAL:
+    front = project.plan.front
+    if front.gateway.exposure is Exposure.EXTERNAL:
         return ", as the gateway is external"
-    if zone == certificate_zone(platform):
-        other = "" if zone != record_zone(platform) else ", or set gateway.dns.certificate_zone"
+    if zone == front.certificate_zone:
+        other = "" if zone != front.record_zone else ", or set gateway.dns.certificate_zone"
         return f", as Google's certificate authority looks its record up{other}"
     return ", as Cloud DNS checks internal load balancers for private zones only"
 
@@ -240,7 +228,7 @@ def sign_in(project: Project) -> Iterator[Finding]:
 
     JSON has it as a string (docs.cloud.google.com/compute/docs/reference/rest/v1/backendServices).
     """
-    people = people_of(project.plan.platform)
+    people = project.plan.front.people
     if people is None:
         return
     subject, name = "backend service of people", f"{project.plan.names.front()}-people"

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from infra.plan import Plan
-from infra.plan.front import has_internal_gateways
 from infra.stack import Front
 from scripts.prerequisites.finding import Finding, Project, State, judged
 
@@ -94,7 +93,7 @@ def _services(plan: Plan, policy: Effective) -> Verdict:
 def _load_balancers(plan: Plan, policy: Effective) -> Verdict:
     gateway = plan.platform.gateway
     wanted = [("INTERNAL", "INTERNAL_HTTP_HTTPS")]
-    if not has_internal_gateways(gateway):
+    if not gateway.has_internal_gateways:
         wanted = [("EXTERNAL", "EXTERNAL_MANAGED_HTTP_HTTPS")]
     if gateway.front is Front.GLOBAL:
         wanted.append(("EXTERNAL", "GLOBAL_EXTERNAL_MANAGED_HTTP_HTTPS"))

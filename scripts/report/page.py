@@ -11,7 +11,6 @@ from infra.estimate.quota_needs import Need, needs
 from infra.estimate.stack_cost import StackCost, served, stack_cost
 from infra.estimate.unit_costs import DEFAULT_TRAFFIC, ModelCost, by_model, unit_costs
 from infra.plan import Plan
-from infra.plan.front import endpoint
 from infra.stack import Budget
 from planner.choice.coldstart import DOUBLING_SECONDS
 from planner.choice.cost import HOURS_PER_MONTH, MEAN_SHARE, Bill
@@ -163,7 +162,7 @@ def page(
         stack=stack,
         title=plan.names.title(),
         project=platform.project,
-        endpoint=endpoint(platform.gateway, "ADDRESS"),
+        endpoint=platform.gateway.endpoint("ADDRESS"),
         is_named=platform.gateway.hostname is not None,
         exposure=platform.gateway.exposure.value,
         is_protected=platform.protection,

@@ -20,7 +20,6 @@ from infra.deploy.program import deploy
 from infra.deploy.region import bucket_args
 from infra.plan import ServedModel, resolve
 from infra.plan.capacity import rungs as rungs_of
-from infra.plan.front import endpoint
 from infra.plan.names import object_name, resolve_names
 from infra.reading.load import parse, read
 from infra.stack import Exposure, Gateway, Platform
@@ -111,8 +110,8 @@ def test_a_model_reads_the_bucket_of_its_draft_model_too(
 
 
 def test_a_draft_model_renames_no_grant_of_a_job_for_the_weights() -> None:
-    local, served = drafting("gs://acme-weights/llama", "llama-3.2-1b")
-    args: Any = batch_engines.identity_args(local, served, BUCKETS, "b")
+    _, served = drafting("gs://acme-weights/llama", "llama-3.2-1b")
+    args: Any = batch_engines.identity_args(served, BUCKETS, "b")
     found = {title: each["bucket"] for title, each in args["bucket_roles"].items()}
     assert found == {"batches": "b", "caches": "c", "draft": "m", "models": "acme-weights"}
 
@@ -256,7 +255,7 @@ def scaling(stack: str) -> Any:
     ],
 )
 def test_the_endpoint_is_the_url_a_client_takes(gateway: Gateway, url: str) -> None:
-    assert endpoint(gateway, "192.0.2.1") == url
+    assert gateway.endpoint("192.0.2.1") == url
 
 
 def test_every_region_says_its_address_for_whoever_writes_the_dns(cloud: CloudRecorder) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
-from infra.plan.batches import batches
+from infra.plan.batches import resolve_batches
 from infra.plan.gke_version import needed
 from infra.reading.load import parse
 from infra.stack import Canary
@@ -61,7 +61,9 @@ def test_responses_are_for_models_whose_replicas_all_answer_them(changes: Any) -
     platform = platform_with({})
     name = "llama-3.1-8b"
     model = platform.models[name].model_copy(update=changes)
-    found = batches(platform.model_copy(update={"models": {**platform.models, name: model}}))
+    found = resolve_batches(
+        platform.model_copy(update={"models": {**platform.models, name: model}})
+    )
     assert found is not None
     endpoints = {each.name: each.endpoints for each in found.models}[name]
     assert endpoints == ("/v1/chat/completions", "/v1/completions")
@@ -70,7 +72,7 @@ def test_responses_are_for_models_whose_replicas_all_answer_them(changes: Any) -
 def test_a_bucket_is_made_whose_objects_go_by_themselves(deployed: Any) -> None:
     platform = platform_with({"retention_days": 7})
     seen = deployed(platform)
-    plan = batches(platform)
+    plan = resolve_batches(platform)
     assert plan is not None
     (bucket,) = [
         each.inputs

@@ -66,7 +66,8 @@ def salted(*, is_shared: bool) -> dict[str, list[str]]:
     """Return the paths with salts in a region of prod."""
     platform = platform_with("prod", {"shared_prefix_cache": is_shared, "teams": TEAMS})
     region = resolve(platform).regions[OWN]
-    return gate_args(platform, platform.clients, region, None).get("cache_salt_paths", {})
+    assert region.gate is not None
+    return gate_args(region.gate, region, platform.gateway, []).get("cache_salt_paths", {})
 
 
 def test_engines_separate_teams_on_the_paths_that_they_know_unless_the_cache_is_shared() -> None:
@@ -101,8 +102,9 @@ def test_a_region_has_its_part_of_the_limits_of_a_month() -> None:
     def parts(**more: Any) -> dict[str, tuple[float | None, int | None]]:
         made = {"models": ["llama-3.1-8b"], **team, **more}
         platform = platform_with("prod", {"teams": {"shop": made}, "prices": price})
-        shop = platform.clients.teams["shop"]
-        found = {region: limits_in(platform, shop, region) for region in shares}
+        regions = resolve(platform).regions
+        gates = {name: region.gate for name, region in regions.items() if region.gate is not None}
+        found = {region: gates[region].limits["shop"] for region in shares}
         return {name: (each.monthly_usd, each.tokens_per_month) for name, each in found.items()}
 
     assert set(parts().values()) == {(33.33, 33)}
@@ -110,11 +112,11 @@ def test_a_region_has_its_part_of_the_limits_of_a_month() -> None:
 
 
 def test_a_limit_of_a_region_replaces_that_of_the_team() -> None:
-    platform = with_teams()
+    regions = ("us-central1", "europe-west4")
     own = TeamLimits(requests_per_minute=None, tokens_per_minute=10)
     team = ClientTeam(requests_per_minute=6, regional={"us-central1": own})
-    assert limits_in(platform, team, "europe-west4") == RegionLimits(6, None, None, None)
-    assert limits_in(platform, team, "us-central1") == RegionLimits(None, 10, None, None)
+    assert limits_in(team, "europe-west4", regions) == RegionLimits(6, None, None, None)
+    assert limits_in(team, "us-central1", regions) == RegionLimits(None, 10, None, None)
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_an_identity_is_granted_each_secret_once_in_the_first_region() -> None:
 def test_jobs_of_a_model_may_read_its_secrets_too() -> None:
     local = platform("local")
     served = served_in(local, MODEL, "us-central1")
-    args = batch_engines.identity_args(local, served, BUCKETS, "b")
+    args = batch_engines.identity_args(served, BUCKETS, "b")
     assert args.get("secrets") == ["hf-token"]
 
 

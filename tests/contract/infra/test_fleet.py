@@ -201,7 +201,7 @@ def test_quotas_and_costs_are_those_of_one_gateway():
     names = [each.metric.name for each in asks]
     assert not any(name.startswith("REGIONAL_INTERNAL_MANAGED") for name in names)
     assert names.count("URL_MAPS") == names.count("TARGET_HTTP_PROXIES") == 1
-    parts = [each.what for each in front_parts(stack(), DEFAULT_USAGE)]
+    parts = [each.what for each in front_parts(resolve(stack()).front, DEFAULT_USAGE)]
     assert parts == ["multi-cluster gateway"]
 
 

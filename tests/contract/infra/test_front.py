@@ -9,7 +9,6 @@ from infra.estimate.cost_network import front_parts, network_parts
 from infra.estimate.quota_network import network_requirements
 from infra.estimate.usage import DEFAULT_USAGE, Usage
 from infra.plan import resolve
-from infra.plan.front import answering, has_global_access, in_front, paths_of_models
 from infra.reading.load import STACKS, parse, platform_of
 from infra.stack import Exposure, Front, Gateway, Platform
 from infra.stack.problems import StackError
@@ -86,10 +85,10 @@ def test_the_access_of_a_gateway_is_settled_before_its_load_balancer_exists(depl
 def test_internal_gateways_behind_one_dns_record_are_reached_from_other_regions(made):
     document = platform_of(STACKS / "Pulumi.local.yaml")
     document["gateway"] = {"exposure": "internal", "port": 8080}
-    assert not has_global_access(parse(json.dumps(document)).gateway)
+    assert not parse(json.dumps(document)).gateway.has_global_access
     dns = Gateway.model_construct(exposure=Exposure.INTERNAL, front=Front.DNS, global_access=False)
-    assert has_global_access(dns)
-    assert not has_global_access(dns.model_copy(update={"exposure": Exposure.EXTERNAL}))
+    assert dns.has_global_access
+    assert not dns.model_copy(update={"exposure": Exposure.EXTERNAL}).has_global_access
 
 
 def test_a_global_front_joins_the_internal_gateway_of_every_region(made):
@@ -200,8 +199,9 @@ def test_a_drained_region_stays_published_but_gets_no_requests(made):
 
 def test_a_model_that_a_region_lacks_has_a_path_to_the_regions_that_serve_it(made):
     platform = parse(json.dumps(partly_served()))
-    assert answering(platform) == ("us-central1", "europe-west4")
-    assert paths_of_models(platform) == {"qwen3-1.7b": ("us-central1", "europe-west4")}
+    front = resolve(platform).front
+    assert front.answering == ("us-central1", "europe-west4")
+    assert front.paths == {"qwen3-1.7b": ("us-central1", "europe-west4")}
     found = made(platform)
     services = {each["name"]: each for each in found["BackendService"]}
     assert sorted(services) == ["acme-local-front", "acme-local-front-qwen3-1-7b"]
@@ -298,7 +298,7 @@ def test_a_global_front_may_have_one_region(made):
 def test_a_region_without_a_model_is_no_part_of_the_front():
     found = document()
     found["models"]["qwen3-0.6b"]["regions"] = REGIONS[:2]
-    assert in_front(parse(json.dumps(found))) == ("us-central1", "europe-west4")
+    assert resolve(parse(json.dumps(found))).front.routed == ("us-central1", "europe-west4")
 
 
 def test_a_stack_without_a_front_keeps_the_plain_record(made):
@@ -368,7 +368,7 @@ def test_a_front_without_a_region_for_every_model_is_refused():
 
 
 def test_a_global_front_costs_its_rules_and_the_traffic_of_each_region():
-    parts = list(front_parts(stack(), Usage(traffic_gib=1000)))
+    parts = list(front_parts(resolve(stack()).front, Usage(traffic_gib=1000)))
     monthly = {(each.what, each.region): each.expected.value * HOURS_PER_MONTH for each in parts}
     assert monthly["global load balancer, forwarding rules", ""] == pytest.approx(18.25)
     assert monthly["global load balancer, data both ways", "us-central1"] == pytest.approx(16)
@@ -380,8 +380,11 @@ def test_a_global_front_costs_its_rules_and_the_traffic_of_each_region():
         ("global load balancer, data both ways", "europe-west4"),
         (out, "asia-northeast1"),
     }
-    assert list(front_parts(stack("nearest-region"), DEFAULT_USAGE)) == []
-    inner = [each.what for each in network_parts(stack(), "us-central1", [], DEFAULT_USAGE)]
+    assert list(front_parts(resolve(stack("nearest-region")).front, DEFAULT_USAGE)) == []
+    gateway = stack().gateway
+    inner = [
+        each.what for each in network_parts(gateway, "us-central1", [], DEFAULT_USAGE, has_nat=True)
+    ]
     assert "Private Service Connect, data" in inner
     assert not [what for what in inner if what.startswith("external load balancer")]
 

@@ -61,7 +61,7 @@ def test_every_port_a_pod_serves_on_is_open_and_no_other(deployed: Deployed) -> 
 
 def test_each_region_lets_in_its_own_proxies_and_collectors() -> None:
     staging = read("staging")
-    seen = {region: ingress_args(staging, region_of(staging, region)) for region in staging.regions}
+    seen = {region: ingress_args(region_of(staging, region)) for region in staging.regions}
     for region, settings in staging.regions.items():
         is_autopilot = settings.mode is ClusterMode.AUTOPILOT
         assert settings.ranges is not None
@@ -73,7 +73,7 @@ def test_each_region_lets_in_its_own_proxies_and_collectors() -> None:
 
 def test_only_models_whose_replicas_need_it_are_connected() -> None:
     apart = disaggregated()
-    args = ingress_args(apart, region_of(apart, first_region(apart)))
+    args = ingress_args(region_of(apart, first_region(apart)))
     assert object_name(MODEL) in args.get("connected_models", [])
     assert "llama-3-1-8b" not in args.get("connected_models", [])
 

@@ -13,7 +13,6 @@ import pytest
 
 from gke_inference.catalogue.load_balancing import BACKEND_PORTS, HEALTH_CHECK_RANGES
 from gke_inference.catalogue.response_headers import hidden_headers
-from infra.plan.front import has_fleet_gateway
 from infra.reading.load import platform_of, read
 from infra.stack import ClusterMode, Layer, Platform
 from infra.stack.layers import platform_name
@@ -82,7 +81,7 @@ def proxies(platform: Platform, region: str) -> tuple[str, ...]:
         given = each.ranges if subnet is None else subnet
         if given is not None and given.proxies is not None:
             found[name] = str(given.proxies)
-    return tuple(found.values()) if has_fleet_gateway(platform.gateway) else (found[region],)
+    return tuple(found.values()) if platform.gateway.has_fleet_gateway else (found[region],)
 
 
 def dropped(source: Source, platform: Platform) -> set[str]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from infra.plan import resolve
 from infra.plan.names import resolve_names
 from infra.reading.load import read
 from infra.stack import Exposure, Front, Layer
@@ -84,7 +85,7 @@ def test_a_front_that_is_not_there_or_of_another_stack_has_no_rows(fronted, chan
     gateway = platform.gateway.model_copy(update={k: v for k, v in change.items() if k == "front"})
     layer = {k: v for k, v in change.items() if k == "layer"}
     changed = platform.model_copy(update={"gateway": gateway, **layer})
-    other = replace(fronted, plan=replace(fronted.plan, platform=changed))
+    other = replace(fronted, plan=resolve(changed))
     checks = (front_certificates, front_listings, front_answers)
     assert [row for check in checks for row in check(other)] == []
 
@@ -98,7 +99,7 @@ def test_an_internal_gateway_that_this_machine_cannot_reach_cannot_be_seen(fake,
         port = unused.getsockname()[1]
     own = platform.plan.platform.gateway.model_copy(update={"port": port})
     moved = platform.plan.platform.model_copy(update={"gateway": own})
-    away = replace(platform, plan=replace(platform.plan, platform=moved), _reached={})
+    away = replace(platform, plan=resolve(moved), _reached={})
     rows = list(answers(away))
     assert all(row.is_unseen for row in rows)
     assert "run this on a machine in the VPC network" in rows[0].measured

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from infra.plan import resolve
 from infra.reading.load import read
 from scripts.clients import command, reach
 from scripts.clients import keys as documents
@@ -219,7 +220,7 @@ def test_more_keys_than_a_secret_holds_are_refused_before_anything_is_written() 
 
 def test_a_stack_that_is_not_up_on_the_twin_is_named_with_both_ways_out(tmp_path, monkeypatch):
     monkeypatch.setenv("GKE_INFERENCE_TWIN_DIR", str(tmp_path))
-    prod = read("prod")
+    prod = resolve(read("prod"))
     says = "--stack: must be a stack that is up on the twin, got 'prod'; "
     says += "run make up STACK=prod, or add --cloud"
     with pytest.raises(CommandError) as error, open_secret("prod", prod, cloud=False):

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from infra.reading.load import read
 from scripts.clients import command
 from scripts.clients.command import usage
 from scripts.clients.records import filter_of, of_cloud, of_twin
@@ -97,7 +96,7 @@ def test_the_twin_s_records_are_in_the_logs_of_its_gates(tmp_path):
     lines = [json.dumps({"level": "INFO"}), json.dumps(record()), json.dumps(old), '{"team": "ha']
     (logs / "models_client-gate-1-2_callout.log").write_text("\n".join(lines))
     (logs / "models_llama-1-2_vllm.log").write_text(json.dumps(record("other")))
-    found = list(of_twin(read("prod"), TwinPaths(tmp_path), SINCE))
+    found = list(of_twin("models", TwinPaths(tmp_path), SINCE))
     assert found == [record()]
 
 
@@ -119,10 +118,10 @@ def test_the_cloud_is_asked_page_by_page_for_records_alone():
             return Answer()
 
     session: Any = Logging()
-    found = list(of_cloud(read("prod"), Cloud("p", session), SINCE))
+    found = list(of_cloud("models", Cloud("p", session), SINCE))
     assert [one["time"] for one in found] == ["2026-11-22T12:00:00Z"] * 2
     assert [body.get("pageToken") for body in asked] == [None, "2"]
-    assert 'container_name="callout"' in filter_of(read("prod"), SINCE)
+    assert 'container_name="callout"' in filter_of("models", SINCE)
 
 
 def test_several_groups_can_be_in_one_word(monkeypatch, capsys):

@@ -77,7 +77,7 @@ def test_groups_add_up_to_the_total_and_a_price_without_a_part_is_in_no_sum() ->
 )
 def test_a_nat_gateway_costs_by_the_machine_up_to_32(machines: int, usd_per_hour: float) -> None:
     nodes = [Nodes("e2-standard-4", "pd-balanced", 100, always(machines))]
-    parts = network_parts(read("prod"), "us-central1", nodes, DEFAULT_USAGE)
+    parts = network_parts(read("prod").gateway, "us-central1", nodes, DEFAULT_USAGE, has_nat=True)
     (gateway,) = (part for part in parts if part.what == "NAT gateway")
     assert gateway.maximum.value == pytest.approx(usd_per_hour)
 
@@ -110,6 +110,18 @@ def test_a_shared_folder_costs_what_its_whole_capacity_costs() -> None:
     ]
     parts = {part.what: monthly(part) for part in cost_of({"base": "local", "edits": edits}).parts}
     assert parts["Managed Lustre 500 MB/s per TiB"] == figures(18_000 * 0.34)
+
+
+def test_a_region_without_models_has_no_gate_to_pay_for() -> None:
+    prod = read("prod")
+    served = ("us-central1", "europe-west4")
+    assert served != tuple(prod.regions)
+    fewer = {
+        name: model.model_copy(update={"regions": served}) for name, model in prod.models.items()
+    }
+    found = stack_cost(resolve(prod.model_copy(update={"models": fewer})))
+    gated = [part.region for part in found.parts if part.what == "Secret Manager, reads"]
+    assert gated == list(served)
 
 
 def test_images_that_are_pulled_through_are_listed_without_a_price() -> None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from infra.plan import resolve
 from infra.stack import Chips, Clients, ClientTeam, Dns, Exposure, Front, People, Team
 from scripts.prerequisites.endpoint import certificates, records, sign_in
 from scripts.prerequisites.finding import State
@@ -25,7 +26,7 @@ def first(project):
 def with_gateway(project, **changes):
     gateway = project.plan.platform.gateway.model_copy(update=changes)
     platform = project.plan.platform.model_copy(update={"gateway": gateway})
-    return replace(project, plan=replace(project.plan, platform=platform))
+    return replace(project, plan=resolve(platform))
 
 
 def reserve(google, *regions: str) -> None:
@@ -240,7 +241,7 @@ def with_people(project, backend_service=None, **changes):
     clients = Clients(teams={"a": ClientTeam()}, people=people)
     found = with_gateway(project, front=Front.GLOBAL, **changes)
     platform = found.plan.platform.model_copy(update={"clients": clients})
-    return replace(found, plan=replace(found.plan, platform=platform))
+    return replace(found, plan=resolve(platform))
 
 
 def test_only_the_certificate_of_the_front_must_serve_the_hostname_of_people(google, project):
@@ -275,7 +276,7 @@ def test_the_hostname_of_people_must_be_in_the_zone_or_lead_to_the_front(google,
 def test_the_certificate_and_the_records_serve_the_hostnames_of_teams(project):
     team = Team(chips=Chips(gpu=8), hostname="search.example.net")
     platform = project.plan.platform.model_copy(update={"teams": {"search": team}})
-    found = replace(project, plan=replace(project.plan, platform=platform))
+    found = replace(project, plan=resolve(platform))
     assert first(found).says == "is for models.example.com; must be for search.example.net"
     assert [each.name for each in records(found)] == ["models.example.com", "search.example.net"]
 

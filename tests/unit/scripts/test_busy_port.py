@@ -5,6 +5,7 @@ import socket
 
 import pytest
 
+from infra.stack import Gateway
 from scripts.operate import refusals
 from scripts.operate.refusals import refuse_busy_port
 from scripts.terminal.console import CheckFailedError
@@ -44,7 +45,7 @@ def test_a_port_that_another_program_has_on_all_addresses_is_refused(paths, monk
 def test_ports_of_gateway_and_engines_that_other_programs_have_are_named_at_once(
     paths, monkeypatch
 ):
-    monkeypatch.setattr(refusals, "port_of", lambda _gateway: 8443)
+    monkeypatch.setattr(Gateway, "listening_port", 8443)
     found = [Listener(_ALL, 8000, 12, "python3"), Listener("::", 8443, 34, "node")]
     monkeypatch.setattr(refusals, "listeners", lambda: found)
     monkeypatch.setattr(refusals, "is_of_twin", lambda _pid, _paths: False)
