@@ -12,7 +12,7 @@ from typing import Final
 from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.load_balancing import balancers
 from infra.plan import Plan
-from infra.stack import Engine, Front
+from infra.stack import Front
 from scripts.accept.deployed import Deployed
 from scripts.canary.comparison import Share, bound_of_quantile, common_bounds, slow
 from scripts.canary.steps import Measurements, NotMeasurable
@@ -86,13 +86,13 @@ def versions_of(plan: Plan, model: str, *, is_twin: bool) -> tuple[Version, Vers
     found = balancers(gateway.exposure.value, has_front=gateway.front is Front.GLOBAL)
     stable = platform.models[model].engine
 
-    def version(name: str, runs_in: Engine) -> Version:
+    def version(name: str, runs_in: str) -> Version:
         served = plan.models[name][0]
         return Version(
             served.object_name,
             served.namespace,
             found.gateways.series,
-            engine(runs_in.value).metrics.first_token,
+            engine(runs_in).metrics.first_token,
             is_twin=is_twin,
         )
 
