@@ -14,7 +14,7 @@ from gke_inference.catalogue.accelerators import accelerator as offered
 from gke_inference.catalogue.accelerators import accelerator_names
 from gke_inference.catalogue.prices import committed_machine_price, price
 from gke_inference.sizing.architectures import find
-from planner.choice.coldstart import ColdStart, cold_start
+from planner.choice.coldstart import ColdStart, Stage, cold_start
 from planner.choice.image_plan import MEASURED_SPREAD, measured, seconds_of, usd_per_thousand
 from planner.fit.chips import accelerator
 from planner.fit.tables import table
@@ -78,7 +78,7 @@ class Claim:
     """Measurement on a real chip or bill that settles it; empty where none is needed."""
 
     def verdict(self, figure: Figure) -> str:
-        """Return whether a figure meets the claim: `yes`, `no`, or `partly` for a part of its range.
+        """Return whether a figure meets the claim: `yes`, `no`, or `partly` (some of its range).
 
         Empty for a claim without a target; `not independent` if the claim is the figure's source.
         """
@@ -251,11 +251,13 @@ def _container_compute() -> list[Figure]:
     return found
 
 
-def _start(**how: Any) -> ColdStart:
-    return cold_start("gpu", _WEIGHTS_GB, weights="streamer", **{"provisioning": None, **how})
+def _start(*, image: str = "streamed", provisioning: str | None = None) -> ColdStart:
+    return cold_start(
+        "gpu", _WEIGHTS_GB, provisioning=provisioning, image=image, weights="streamer"
+    )
 
 
-def _stage(start: ColdStart, name: str) -> Any:
+def _stage(start: ColdStart, name: str) -> Stage:
     return next(stage for stage in start.stages if stage.name == name)
 
 

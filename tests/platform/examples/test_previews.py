@@ -140,6 +140,7 @@ PROOFS = {
         ("tcpx", gpudirect(4)),
         ("tcpxo", gpudirect(8)),
         ("video", {"HTTPRoute": 2, "HealthCheckPolicy": 3, "InferencePool": 0}),
+        ("vision-language", {"InferencePool": 1, "RouterNat": 1}),
         ("wide-ep", {"LeaderWorkerSet": 2, "ResourceClaimTemplate": 2, "ResourcePolicy": 1}),
     ],
 )
