@@ -1,59 +1,106 @@
-"""Alternatives to a platform on GKE that may fit better: rules of data/alternatives.yaml."""
+"""Alternatives to a platform on GKE that cost less for the traffic of a plan.
 
+Their prices are data/alternatives.yaml. Nothing is recommended without a figure that is computed
+from the plan. Compared are accelerators alone: the cluster around them comes on top.
+"""
+
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from planner.choice.cost import HOURS_PER_MONTH
+from planner.choice.coldstart import NODE_STAGES
+from planner.choice.cost import MEAN_SHARE
 from planner.choice.plan import Choice, Plan
 from planner.fit.tables import table
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """Rule that applies."""
+    """Service that may fit better."""
 
     name: str
-    """Alternative that may fit better."""
     reason: str
+    """The rule, with the numbers of the plan."""
     source: str
 
 
-def facts(answer: Plan) -> dict[str, float]:
-    """Return the values for the rules, from the best choice of a plan; empty without one."""
-    if not answer.choices or not answer.choices[0].keeps_promise:
-        return {}
-    best = answer.choices[0]
-    gpus = [one for one in answer.choices if _is_one_gpu(one)]
-    found = {
-        "peak_utilisation": best.utilisation if best.replicas == 1 else 1.0,
-        "ttft_p95_ms": answer.question.ttft_p95_ms,
-        "chips": float(best.candidate.form.chips * best.replicas),
-        "smallest_gpu_gb": min(
-            (one.candidate.form.chip.memory_gb for one in gpus), default=float("inf")
-        ),
-    }
-    if best.usd_per_hour is not None:
-        found["usd_per_month"] = best.usd_per_hour.value * HOURS_PER_MONTH
-    return found
-
-
-def _is_one_gpu(one: Choice) -> bool:
-    form = one.candidate.form
-    return one.keeps_promise and form.chips == 1 and form.chip.kind == "gpu"
-
-
 def alternatives(answer: Plan) -> list[Alternative]:
-    """Return the rules that apply to a plan."""
-    known = facts(answer)
-    return [
-        Alternative(rule["name"], rule["says"], f"{rule['source']} ({rule['confidence']})")
-        for rule in table("alternatives")["rules"]
-        if all(_holds(condition, known) for condition in rule["when"])
-    ]
+    """Return the services that fit better than the best choice of a plan; none without one."""
+    if not answer.choices or not answer.choices[0].keeps_promise:
+        return []
+    return [*_cloud_run(answer), *_vertex(answer), *_slurm(answer)]
 
 
-def _holds(condition: dict[str, Any], known: dict[str, float]) -> bool:
-    value = known.get(condition["fact"])
-    if value is None:
-        return False
-    return value < condition.get("below", float("inf")) and value > condition.get("above", -1.0)
+def cloud_run_usd_per_hour() -> float:
+    """Return the price of an instance with a GPU on Cloud Run, while it is awake."""
+    data = table("alternatives")["cloud_run"]
+    second = (
+        data["gpu_usd_per_second"]
+        + data["vcpus"] * data["vcpu_usd_per_second"]
+        + data["memory_gib"] * data["gib_usd_per_second"]
+    )
+    return 3600 * second
+
+
+def _cloud_run(answer: Plan) -> Iterator[Alternative]:
+    """Yield Cloud Run if one of its GPUs is enough, with the hours a day up to which it is cheaper.
+
+    A replica on GKE is paid for the whole day.
+    """
+    best, data = answer.choices[0], table("alternatives")["cloud_run"]
+    fits = next((one for one in answer.choices if _is_one(one, data["accelerator"])), None)
+    if fits is None or best.replicas > 1 or best.usd_per_hour is None:
+        return
+    awake, always = cloud_run_usd_per_hour(), best.usd_per_hour.value
+    hours = min(24.0, 24 * always / awake)
+    start = sum(each.seconds for each in fits.start.stages if each.name not in NODE_STAGES)
+    reason = (
+        f"cheaper if requests come in fewer than {hours:.1f} hours a day: one {data['accelerator']}"
+        f" costs ${awake:.2f} an hour there while it is awake, up to {data['idle_minutes']} minutes"
+        f" after the last request, and the replica here ${always:.2f} in every hour; the first"
+        f" request after a pause waits about {start:.0f} s"
+    )
+    yield _alternative("Cloud Run", reason, data)
+
+
+def _is_one(one: Choice, accelerator: str) -> bool:
+    form = one.candidate.form
+    return one.keeps_promise and one.replicas == 1 and (form.word, form.chips) == (accelerator, 1)
+
+
+def _vertex(answer: Plan) -> Iterator[Alternative]:
+    """Yield Vertex AI if it serves the model for less than the plan's replicas."""
+    asked, best, data = answer.question, answer.choices[0], table("alternatives")["vertex"]
+    listed = data["models"].get(asked.model.name)
+    if listed is None or best.usd_per_hour is None:
+        return
+    request = (asked.given * listed["input"] + asked.made * listed["output"]) / 1e6
+    mean = asked.rate * MEAN_SHARE
+    hour, always = 3600 * mean * request, best.usd_per_hour.value
+    if hour >= always:
+        return
+    reason = (
+        f"at {mean:g} requests/s on average ({MEAN_SHARE:.0%} of the peak), {asked.model.name}"
+        f" as a service costs ${hour:.2f} an hour, at ${listed['input']:.2f} and"
+        f" ${listed['output']:.2f} per million tokens in and out, and the replicas here"
+        f" ${always:.2f}; it is cheaper below {always / 3600 / request:.2g} requests/s. Add it to"
+        f" `backends` to keep the endpoint"
+    )
+    yield _alternative("Vertex AI", reason, data)
+
+
+def _slurm(answer: Plan) -> Iterator[Alternative]:
+    """Yield a cluster with Slurm for work that fills many hosts and for which nobody waits."""
+    best, data = answer.choices[0], table("alternatives")["slurm"]
+    chips, patience = best.candidate.form.chips * best.replicas, answer.question.ttft_p95_ms
+    if chips < data["least_chips"] or patience < data["least_ttft_p95_ms"]:
+        return
+    reason = (
+        f"nobody waits for the first token ({patience / 1e3:,.0f} s) and the work fills {chips}"
+        " chips at once: a batch scheduler packs and queues it, and needs no gateway"
+    )
+    yield _alternative("Cluster Director with Slurm", reason, data)
+
+
+def _alternative(name: str, reason: str, data: dict[str, Any]) -> Alternative:
+    return Alternative(name, reason, f"{data['source']} ({data['confidence']})")

@@ -6,6 +6,7 @@ from pathlib import Path
 import typer
 
 from scripts.docs.abilities import abilities_page
+from scripts.docs.claims import claims_chart, claims_page
 from scripts.docs.cli import cli_page
 from scripts.docs.components import components_page
 from scripts.docs.engine import engine_page, engine_plot
@@ -76,7 +77,9 @@ PAGES: dict[str, Callable[[], str]] = {
     "twin/rules.md": rules_page,
     "docs/diffusion.md": diffusion_page,
     "docs/images/engine-model.svg": engine_plot,
+    "docs/images/published-claims.svg": claims_chart,
     "docs/invariants.md": lambda: NOTICE + invariants_page(),
+    "docs/published-claims.md": claims_page,
     "docs/policies.md": lambda: NOTICE + policies_page(),
     "docs/reference/cli.md": lambda: NOTICE + cli_page(),
     "docs/reference/components.md": lambda: NOTICE + components_page(),

@@ -18,6 +18,7 @@ _HARDWARE = frozenset({"accelerator", "as_json", "model", "provisioning", "rate"
 class Mode(StrEnum):
     """What a command plans; the value ends the sentence of an error."""
 
+    CLAIMS = "with --claims"
     ERRORS = "with --errors or --against"
     STACK = "with --stack"
     IMAGES = "for a model that generates images or videos"
@@ -26,6 +27,7 @@ class Mode(StrEnum):
 
 _OF_STACK = frozenset({"budget", "limits", "load", "stack"})
 _USED: Mapping[Mode, Collection[str]] = {
+    Mode.CLAIMS: frozenset({"as_json", "published"}),
     Mode.ERRORS: frozenset({"against", "errors"}),
     Mode.STACK: _OF_STACK | {"as_json", "given", "made", "measured", "utilisation", "write"},
     Mode.IMAGES: _HARDWARE,

@@ -16,6 +16,7 @@ from planner.choice.explain import explain as explained
 from planner.choice.plan import Choice, Plan, Question, best_forms
 from planner.choice.plan import plan as ranked
 from planner.speed.measured import include
+from scripts.plan.claims import print_claims
 from scripts.plan.errors import measured_rows, print_errors
 from scripts.plan.filters import PLAN_OPTIONS, Filters, guess_of, no_hardware
 from scripts.plan.images import image_tokens, print_image_plan
@@ -188,6 +189,12 @@ def plan(
     errors: Annotated[
         bool, typer.Option("--errors", help="Show the errors of the estimates instead of a plan.")
     ] = False,
+    published: Annotated[
+        bool,
+        typer.Option(
+            "--claims", help="Show published claims beside our figures instead of a plan."
+        ),
+    ] = False,
     against: Annotated[
         Path | None,
         typer.Option(help="Show the errors on the measurements in this file, instead of a plan."),
@@ -203,6 +210,10 @@ def plan(
 ) -> None:
     """Rank the hardware for a model by price and latency, with uncertainty ranges."""
     options = given_options(invoked)
+    if published:
+        refuse_unused(Mode.CLAIMS, options)
+        print_claims(is_json=as_json)
+        return
     if errors or against is not None:
         refuse_unused(Mode.ERRORS, options)
         print_errors(against)

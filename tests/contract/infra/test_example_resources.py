@@ -127,6 +127,7 @@ ABOUT: dict[str, dict[str, int]] = {
     "tcpx": gpudirect(4),
     "tcpxo": gpudirect(8),
     "video": {"HTTPRoute": 2, "HealthCheckPolicy": 3, "InferencePool": 0},
+    "vision-language": {"InferencePool": 1, "RouterNat": 1},
     "wide-ep": {"LeaderWorkerSet": 2, "ResourceClaimTemplate": 2, "ResourcePolicy": 1},
     "personalized-images": {"Instance": 1, "PersistentVolumeClaim": 2, "LocalQueue": 1},
     "batch": BATCH,

@@ -25,6 +25,7 @@ STACKS = {
     "teams": ["shared", "search", "ads"],
     "three-regions": ["three-regions"],
     "video": ["video"],
+    "vision-language": ["vision-language"],
 }
 """Stacks by folder, in the order in which they are deployed. The twin has no Apigee."""
 PLATFORM = "shared"

@@ -9,7 +9,6 @@ import pytest
 from gke_inference.sizing.architectures import find, known
 from gke_inference.sizing.memory import kv_token_bytes
 from gke_inference.sizing.shapes import shape
-from planner.choice.alternatives import alternatives
 from planner.choice.bound import bound
 from planner.choice.chart import draw
 from planner.choice.explain import explain
@@ -234,15 +233,6 @@ def test_a_reservation_precedes_even_the_chosen_way_to_buy():
     best = next(one for one in answer.choices if one.provisioning == "spot")
     rungs = [one.provisioning for one in ladder(best, answer.choices)]
     assert rungs == ["reservation", "spot", "on-demand"]
-
-
-def test_little_traffic_for_a_small_model_is_sent_to_something_that_scales_to_zero():
-    names = [one.name for one in alternatives(plan(question(rate=0.01)))]
-    assert "Cloud Run" in names
-
-
-def test_a_busy_platform_is_not_sent_elsewhere():
-    assert alternatives(plan(question(rate=200))) == []
 
 
 def test_the_chart_has_a_mark_for_every_priced_form(tmp_path):

@@ -31,6 +31,7 @@ from scripts.models.actions import Row
 from scripts.models.places import Place
 from scripts.operate import timeline, trace
 from scripts.plan import coldstart, cost, quota, replay
+from scripts.plan.claims import print_claims
 from scripts.plan.plan import plan
 from scripts.plan.stack import Wanted, plan_stack
 from scripts.prerequisites.finding import Finding as Requirement
@@ -166,6 +167,7 @@ _TABLES: tuple[tuple[str, Callable[[], object]], ...] = (
     ("models.listing", lambda: models.print_list([_VERSION, replace(_VERSION, state=None)])),
     ("operate.timeline", lambda: timeline.print_events(_EVENTS, 100)),
     ("operate.trace", _waterfall),
+    ("plan.claims", lambda: print_claims(is_json=False)),
     ("plan.coldstart", lambda: coldstart.coldstart("prod")),
     ("plan.cost plan.unit_costs", lambda: cost.cost("prod")),
     ("plan.quota", _quota),
