@@ -94,7 +94,7 @@ def test_errors_have_openais_form(serve):
     with pytest.raises(openai.NotFoundError) as found:
         client.images.edit(model="other", image=file(), prompt="x")
     assert found.value.code == "model_not_found"
-    assert server.metric('diffusion_requests_total{status="400"}') == 1
+    assert server.metric('diffusion_requests_total{code="400"}') == 1
 
 
 @pytest.mark.parametrize("is_chunked", [False, True])
