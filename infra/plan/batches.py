@@ -4,7 +4,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from gke_inference.catalogue.engines import engine
-from gke_inference.gateway.routes import EMBEDDINGS_PATH, PROMPT_PATHS, RESPONSES_PATH
+from gke_inference.gateway.routes import (
+    EMBEDDINGS_PATH,
+    PATHS_BY_TASK,
+    PROMPT_PATHS,
+    RESPONSES_PATH,
+)
 from infra.plan.names import Names, object_name
 from infra.stack import Batches, Model, Platform, Task
 
@@ -12,7 +17,11 @@ SERVICE: Final = "batch"
 """Name of the service's objects and service account."""
 WORKER: Final = "batch-worker"
 """Name of the objects of the workers."""
-_ENDPOINTS: Final = {Task.EMBED: (EMBEDDINGS_PATH,), Task.GENERATE: PROMPT_PATHS}
+_ENDPOINTS: Final = {
+    Task.EMBED: (EMBEDDINGS_PATH,),
+    Task.GENERATE: PROMPT_PATHS,
+    Task.IMAGE: PATHS_BY_TASK["image"],
+}
 
 
 @dataclass(frozen=True)

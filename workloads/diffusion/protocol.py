@@ -13,7 +13,7 @@ from typing import Any
 
 from . import adapters
 from .config import SAFE_STEPS, Settings
-from .families import FILL
+from .families import FILL, KONTEXT
 from .work import Edit
 
 IMAGES = "/v1/images/generations"
@@ -109,7 +109,7 @@ def parse(body: Any, settings: Settings, *, is_edit: bool = False) -> ImageReque
     if base.family.is_video:
         message = f"The model {model!r} generates videos: use POST {VIDEOS}"
         raise ApiError(400, message, param="model")
-    if base.family.edits == FILL and not is_edit:
+    if base.family.edits in (FILL, KONTEXT) and not is_edit:
         message = f"The model {model!r} only edits images: use POST {EDITS}"
         raise ApiError(400, message, param="model")
     if text(given, "response_format", "b64_json") != "b64_json":
