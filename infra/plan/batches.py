@@ -5,6 +5,7 @@ from typing import Final
 
 from gke_inference.catalogue.engines import engine
 from gke_inference.gateway.routes import (
+    EDITS_PATH,
     EMBEDDINGS_PATH,
     PATHS_BY_TASK,
     PROMPT_PATHS,
@@ -20,7 +21,7 @@ WORKER: Final = "batch-worker"
 _ENDPOINTS: Final = {
     Task.EMBED: (EMBEDDINGS_PATH,),
     Task.GENERATE: PROMPT_PATHS,
-    Task.IMAGE: PATHS_BY_TASK["image"],
+    Task.IMAGE: (*PATHS_BY_TASK["image"], EDITS_PATH),
 }
 
 
