@@ -157,9 +157,14 @@ def generate_images(
         if image is None:
             answer = client.images.generate(model=model, prompt=prompt, extra_body=fields)
         else:
-            masks = {} if mask is None else {"mask": mask}
+            from openai import omit  # noqa: PLC0415 - as above
+
             answer = client.images.edit(
-                model=model, prompt=prompt, image=image, extra_body=fields, **masks
+                model=model,
+                prompt=prompt,
+                image=image,
+                mask=omit if mask is None else mask,
+                extra_body=fields,
             )
     return [
         GeneratedImage(

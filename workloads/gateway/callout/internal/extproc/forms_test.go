@@ -121,3 +121,26 @@ guards: {g: {url: "`+service.URL+`", phases: [input], failure: closed, timeout_m
 		}
 	}
 }
+
+func TestAFormPaysForItsTextsAndNotForItsImages(t *testing.T) {
+	client, written := gateway(t)
+	image := formFile("image", pngHead+string(make([]byte, 100_000)))
+	body := image + formText("model", "m") + formText("prompt", "abcdefgh") + "--B--"
+	c := begin(t, client)
+	message := asked(false, ":path", "/v1/images/edits", "content-type", formType)
+	list := message.GetRequestHeaders().GetHeaders()
+	list.Headers = lastOfEach(list.GetHeaders())
+	c.send(message, requestBody(body, true))
+	c.receive()
+	if got, _ := c.requestParts(len(body)); got != body {
+		t.Fatalf("got %d bytes", len(got))
+	}
+	c.send(answered(":status", "200", "content-type", "application/json"))
+	c.receive()
+	c.send(responseBody(`{"created":1,"data":[{"b64_json":"AAAA"}]}`, true))
+	c.receive()
+	texts := `{"model":"m","prompt":"abcdefgh"}`
+	if found := written.record(t); found.PromptTokens != int64(len(texts)/4) || found.CompletionTokens != 0 || !found.Estimated {
+		t.Errorf("got %+v", found)
+	}
+}
