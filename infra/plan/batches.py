@@ -6,7 +6,13 @@ from typing import Final
 
 from gke_inference.catalogue.engines import engine
 from gke_inference.clients.settings import ANONYMOUS
-from gke_inference.gateway.routes import EMBEDDINGS_PATH, PROMPT_PATHS, RESPONSES_PATH
+from gke_inference.gateway.routes import (
+    EDITS_PATH,
+    EMBEDDINGS_PATH,
+    PATHS_BY_TASK,
+    PROMPT_PATHS,
+    RESPONSES_PATH,
+)
 from infra.plan.names import object_name, resolve_names
 from infra.stack import Batches, Clients, Model, Platform, Task
 
@@ -14,7 +20,11 @@ SERVICE: Final = "batch"
 """Name of the service's objects and service account."""
 WORKER: Final = "batch-worker"
 """Name of the objects of the workers."""
-_ENDPOINTS: Final = {Task.EMBED: (EMBEDDINGS_PATH,), Task.GENERATE: PROMPT_PATHS}
+_ENDPOINTS: Final = {
+    Task.EMBED: (EMBEDDINGS_PATH,),
+    Task.GENERATE: PROMPT_PATHS,
+    Task.IMAGE: (*PATHS_BY_TASK["image"], EDITS_PATH),
+}
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,14 @@ def ask(
     image: Annotated[
         bool, typer.Option("--image", help="Generate images instead of text.")
     ] = False,
+    input_file: Annotated[
+        Path | None,
+        typer.Option("--input", help="Image to change, a PNG, JPEG or WebP file; needs --image."),
+    ] = None,
+    mask: Annotated[
+        Path | None,
+        typer.Option(help="PNG file whose transparent pixels are changed; needs --input."),
+    ] = None,
     video: Annotated[
         bool, typer.Option("--video", help="Generate a video instead of text.")
     ] = False,
@@ -63,6 +71,10 @@ def ask(
     """Ask a model of a stack through the gateway. Images are saved as PNG files, videos as MP4."""
     if image and video:
         raise CommandError("--video: must be omitted with --image")
+    if input_file is not None and not image:
+        raise CommandError("--input: must be omitted without --image")
+    if mask is not None and input_file is None:
+        raise CommandError("--mask: must be omitted without --input")
     if video and count != 1:
         raise CommandError(f"--count: must be 1 with --video, got {count}")
     if image or video:
@@ -90,11 +102,31 @@ def ask(
         console.print(str(path), markup=False, soft_wrap=True)
         return
     for generated in generate_images(
-        endpoint, model, prompt, count=count, size=size, seed=seed, timeout=timeout
+        endpoint,
+        model,
+        prompt,
+        count=count,
+        image=_read("--input", input_file),
+        mask=_read("--mask", mask),
+        size=size,
+        seed=seed,
+        timeout=timeout,
     ):
         path = out / f"{model}-{generated.seed}.png"
         path.write_bytes(generated.file)
         console.print(str(path), markup=False, soft_wrap=True)
+
+
+def _read(option: str, file: Path | None) -> bytes | None:
+    """Return the content of a file.
+
+    Raises:
+        CommandError: It cannot be read.
+    """
+    try:
+        return None if file is None else file.read_bytes()
+    except OSError as error:
+        raise CommandError(f"{option}: {file}: {error.strerror or error}") from error
 
 
 def endpoint_of(stack: str, folder: Path) -> str:

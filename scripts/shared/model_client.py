@@ -129,17 +129,21 @@ def generate_images(
     prompt: str,
     *,
     count: int | None = None,
+    image: bytes | None = None,
+    mask: bytes | None = None,
     size: str | None = None,
     seed: int | None = None,
     timeout: float = DEFAULT_TIMEOUT_SECONDS,
 ) -> list[GeneratedImage]:
-    """Return the images that a model generates for a prompt.
+    """Return the images that a model generates for a prompt, or makes of an image.
 
     Args:
         endpoint: URL of the gateway.
         model: Model or adapter.
         prompt: Description of the image.
         count: Number of images; None: the model's default.
+        image: File of an image to change; None: images are generated from the prompt alone.
+        mask: PNG file whose transparent pixels are changed; None: the whole image.
         size: Size such as 1024x1024; None: the model's default.
         seed: Seed of the first image; None: the model chooses.
         timeout: Maximum wait for the images, which arrive together, in seconds.
@@ -150,7 +154,18 @@ def generate_images(
     given = {"n": count, "size": size, "seed": seed}
     fields = {name: value for name, value in given.items() if value is not None}
     with open_client(endpoint, model, timeout) as client:
-        answer = client.images.generate(model=model, prompt=prompt, extra_body=fields)
+        if image is None:
+            answer = client.images.generate(model=model, prompt=prompt, extra_body=fields)
+        else:
+            from openai import omit  # noqa: PLC0415 - as above
+
+            answer = client.images.edit(
+                model=model,
+                prompt=prompt,
+                image=image,
+                mask=omit if mask is None else mask,
+                extra_body=fields,
+            )
     return [
         GeneratedImage(
             base64.b64decode(image.b64_json or ""),

@@ -1,10 +1,12 @@
 """A pipeline that generates placeholders in the time that an accelerator would take.
 
 An image is a function of model, prompt, seed and adapter, so a seed always gives the same image;
-the prompt is written on it. A video shows such an image. Times are those of
+the prompt is written on it. An edit shows such an image over the client's, as strongly as the
+request says, and only where its mask has it. A video shows such an image. Times are those of
 `planner.unit_cost.image_speed`, on the clock of the twin.
 """
 
+import base64
 import hashlib
 import io
 import os
@@ -18,7 +20,7 @@ from gke_inference.sizing.architectures import find_model
 from planner.unit_cost.image_speed import StageSeconds, stage_seconds
 from simulator.diffusion.mp4 import written
 from workloads.diffusion.config import Settings
-from workloads.diffusion.work import Batch, Show, Stopwatch
+from workloads.diffusion.work import Batch, Edit, Show, Stopwatch
 
 _PREFIX = "GKE_INFERENCE_SIM_"
 _MARGIN, _LINE = 16, 40
@@ -65,7 +67,7 @@ class Simulated:
         with clock("text_encode"):
             self._wait(takes.text_encode)
         previews = batch.preview_steps
-        for number in range(1, batch.steps + 1):
+        for number in range(1, batch.run_steps + 1):
             if is_cancelled():
                 return None
             with clock("denoise_step"):
@@ -122,6 +124,19 @@ def drawn(prompt: str, seed: int, batch: Batch, note: str = "") -> bytes:
     words = [prompt[at : at + _LINE] for at in range(0, min(len(prompt), 4 * _LINE), _LINE)]
     words += [f"seed {seed}", "simulated", note]
     ImageDraw.Draw(picture).multiline_text((_MARGIN, _MARGIN), "\n".join(words), fill="white")
+    if batch.edit is not None:
+        picture = _over(picture, batch.edit)
     out = io.BytesIO()
     picture.save(out, "jpeg" if batch.frames else batch.format)
     return out.getvalue()
+
+
+def _over(picture: Image.Image, edit: Edit) -> Image.Image:
+    """Return a placeholder over the client's image, whose pixels stay outside of the mask."""
+    given = Image.frombytes("RGB", picture.size, base64.b64decode(edit.image))
+    blended = Image.blend(given, picture, edit.strength)
+    if not edit.mask:
+        return blended
+    return Image.composite(
+        blended, given, Image.frombytes("L", picture.size, base64.b64decode(edit.mask))
+    )

@@ -35,11 +35,11 @@ def ask(server, **body):
 
 
 def test_programs_made_ahead_of_time_are_read_and_nothing_is_compiled(server, compiled):
-    assert compiled.count("\n") == 10
+    assert compiled.count("\n") == 11
     said = server.log.read_text().splitlines()
     lines = [json.loads(line) for line in said if line.startswith("{")]
     ready = next(line for line in lines if line["message"] == "ready")
-    assert ready["models"]["flux"]["programs"] == {"read": 10}
+    assert ready["models"]["flux"]["programs"] == {"read": 11}
 
 
 def test_one_seed_is_one_picture_and_another_seed_another(server):

@@ -28,6 +28,8 @@ ENDPOINTS: Final = (
     "/v1/chat/completions",
     "/v1/completions",
     "/v1/embeddings",
+    "/v1/images/edits",
+    "/v1/images/generations",
     "/v1/responses",
 )
 """Endpoints of requests, as OpenAI's Batch API has them."""

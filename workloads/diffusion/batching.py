@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .adapters import Adapter
-from .work import Batch
+from .work import Batch, Edit
 
 
 @dataclass(eq=False)
@@ -43,6 +43,8 @@ class Picture:
     """Same as `Batch.frames`."""
     negative: str = ""
     """Same as `Batch.negative`."""
+    edit: Edit | None = None
+    """Same as `Batch.edit`."""
     show: Callable[[int, str], None] | None = None
     """Called with the index of a preview and its file, in base64."""
 
@@ -60,6 +62,7 @@ class Picture:
             self.previews,
             self.frames,
             self.negative,
+            self.edit,
         )
 
 
@@ -117,6 +120,7 @@ def batch_of(pictures: list[Picture]) -> Batch:
     first = pictures[0]
     return Batch(
         adapter=first.adapter,
+        edit=first.edit,
         format=first.format,
         frames=first.frames,
         guidance=first.guidance,

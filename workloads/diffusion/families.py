@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import Any
 
 FLUX = "FLUX.1"
+IMAGE_TO_IMAGE, FILL, KONTEXT = "image-to-image", "fill", "kontext"
+"""How a model changes an image: `FluxImg2ImgPipeline` and `FluxInpaintPipeline` of diffusers, which
+start from the noised image; `FluxFillPipeline`; and `FluxKontextPipeline`."""
 SDXL = "Stable Diffusion XL"
 WAN = "Wan 2.1"
 
@@ -18,6 +21,9 @@ class Family:
     """`FLUX`, `SDXL` or `WAN`."""
     steps: int
     guidance: float
+    edits: str = ""
+    """How its models change an image that a client sends: `IMAGE_TO_IMAGE`, `FILL` or `KONTEXT`;
+    empty if they cannot."""
 
     @property
     def is_video(self) -> bool:
@@ -42,11 +48,25 @@ def family_of(folder: str) -> Family:
         denoiser = _read(Path(folder, "transformer", "config.json"))
         if denoiser.get("_class_name") == "WanTransformer3DModel":
             return Family(WAN, 50, 5.0)
-        return Family(FLUX, 28 if denoiser.get("guidance_embeds") else 4, 3.5)
+        return _flux(folder, is_guided=bool(denoiser.get("guidance_embeds")))
     schedule = _read(Path(folder, "scheduler", "scheduler_config.json"))
     if schedule.get("timestep_spacing") == "trailing":
         return Family(SDXL, 4, 0.0)
     return Family(SDXL, 20, 5.0)
+
+
+def _flux(folder: str, *, is_guided: bool) -> Family:
+    """Return the family of a FLUX.1 model; `model_index.json` names its pipeline.
+
+    Steps and guidance of FLUX.1 Fill and Kontext are those of their model cards.
+    """
+    match _read(Path(folder, "model_index.json")).get("_class_name"):
+        case "FluxFillPipeline":
+            return Family(FLUX, 50, 30.0, FILL)
+        case "FluxKontextPipeline":
+            return Family(FLUX, 28, 2.5, KONTEXT)
+        case _:
+            return Family(FLUX, 28 if is_guided else 4, 3.5, IMAGE_TO_IMAGE)
 
 
 def _read(file: Path) -> dict[str, Any]:

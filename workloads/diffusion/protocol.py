@@ -1,9 +1,9 @@
-"""OpenAI's images API: validation of requests, and errors. Videos are in videos.py.
+"""OpenAI's images API: validation of requests, and errors.
 
 `POST /v1/images/generations` takes `prompt`, `model`, `n`, `size`, `response_format`, `stream`,
 `partial_images`, `output_format` and `user` as OpenAI documents them. Beyond that: `seed`,
 `num_inference_steps` and `guidance_scale`. Images are returned only as `b64_json`, because the
-server does not store files.
+server does not store files. Edits are in edits.py, videos in videos.py.
 """
 
 import secrets
@@ -13,13 +13,16 @@ from typing import Any
 
 from . import adapters
 from .config import SAFE_STEPS, Settings
+from .families import FILL, KONTEXT
+from .work import Edit
 
 IMAGES = "/v1/images/generations"
+EDITS = "/v1/images/edits"
 VIDEOS = "/v1/videos/sync"
 """The route of vLLM-Omni."""
 LONGEST_PROMPT = 32_000
 _FORMATS = ("png", "jpeg")
-_ACCEPTED = frozenset(
+ACCEPTED = frozenset(
     {
         "guidance_scale",
         "model",
@@ -91,18 +94,23 @@ class ImageRequest:
     """Frames of a video; 0 for images."""
     negative: str = ""
     """What the guidance of a video leads away from."""
+    edit: Edit | None = None
+    """The image to change; None to generate one."""
 
 
-def parse(body: Any, settings: Settings) -> ImageRequest:
-    """Return the request of a JSON body.
+def parse(body: Any, settings: Settings, *, is_edit: bool = False) -> ImageRequest:
+    """Return the request of a JSON body; for an edit, without its image.
 
     Raises:
         ApiError: The server does not support the request; 404 for an unknown model.
     """
-    given = fields_of(body, _ACCEPTED)
+    given = fields_of(body, ACCEPTED)
     model, adapter, base = model_of(given, settings)
     if base.family.is_video:
         message = f"The model {model!r} generates videos: use POST {VIDEOS}"
+        raise ApiError(400, message, param="model")
+    if base.family.edits in (FILL, KONTEXT) and not is_edit:
+        message = f"The model {model!r} only edits images: use POST {EDITS}"
         raise ApiError(400, message, param="model")
     if text(given, "response_format", "b64_json") != "b64_json":
         raise ApiError(
@@ -210,7 +218,7 @@ def guidance_of(given: dict[str, Any], settings: Settings) -> float:
     Raises:
         ApiError: It is invalid.
     """
-    return _number(given, "guidance_scale", settings.default_guidance, 0.0, settings.most_guidance)
+    return number(given, "guidance_scale", settings.default_guidance, 0.0, settings.most_guidance)
 
 
 def _previews(given: dict[str, Any], is_streamed: bool) -> int:
@@ -296,7 +304,13 @@ def whole(given: dict[str, Any], name: str, default: int, low: int, high: int) -
     return _checked(name, value, low, high, is_whole, "a whole number")
 
 
-def _number(given: dict[str, Any], name: str, default: float, low: float, high: float) -> float:
+def number(given: dict[str, Any], name: str, default: float, low: float, high: float) -> float:
+    """Return the number of a field, or the default.
+
+    Raises:
+        ApiError: It is invalid.
+    """
+
     def is_number(value: Any) -> bool:
         return isinstance(value, int | float) and not isinstance(value, bool)
 

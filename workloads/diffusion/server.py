@@ -10,17 +10,20 @@ import secrets
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from workloads.common import logs
-from workloads.diffusion import videos
-from workloads.diffusion.config import Settings
-from workloads.diffusion.metrics import Metrics
-from workloads.diffusion.protocol import (
+
+from . import edits, videos
+from .config import Settings
+from .metrics import Metrics
+from .protocol import (
+    EDITS,
     IMAGES,
     VIDEOS,
     ApiError,
@@ -29,12 +32,16 @@ from workloads.diffusion.protocol import (
     model_list,
     parse,
 )
-from workloads.diffusion.service import Service, Shown
-from workloads.diffusion.streaming import respond
+from .service import Service, Shown
+from .streaming import respond
 
 _LARGEST_BODY = 1_000_000
+_LARGEST_EDIT = 8 * 2**20
+"""The gateway's limit of a body; OpenAI's images may have 50 MB."""
+_DECODER = ThreadPoolExecutor(1, "decoder")
+"""Images are decoded one at a time: one takes up to some hundred MiB."""
 _SERVICE = web.AppKey("service", Service)
-_Parse = Callable[[Any, Settings], ImageRequest]
+_Read = Callable[[web.Request], Awaitable[ImageRequest]]
 
 
 def application(settings: Settings) -> web.Application:
@@ -46,11 +53,33 @@ def application(settings: Settings) -> web.Application:
         app[_SERVICE] = Service(settings, metrics)
         app[_SERVICE].start()
 
+    def of_json(checked: Callable[[Any, Settings], ImageRequest]) -> _Read:
+        async def read(request: web.Request) -> ImageRequest:
+            try:
+                body = await request.json()
+            except (ValueError, LookupError) as error:  # not JSON, or an unknown charset
+                raise ApiError(400, f"the body is not JSON: {error}") from error
+            return await asyncio.to_thread(checked, body, settings)  # a live adapter is on a share
+
+        return read
+
+    async def read_edit(request: web.Request) -> ImageRequest:
+        body = await _body(request, _LARGEST_EDIT)
+        kinds = request.headers.getall("Content-Type", [])
+
+        def decoded() -> ImageRequest:
+            return edits.parsed(edits.read(body, kinds), settings)
+
+        return await asyncio.get_running_loop().run_in_executor(_DECODER, decoded)
+
     async def generate(request: web.Request) -> web.StreamResponse:
-        return await _generate(request, settings, metrics, parse)
+        return await _generate(request, metrics, of_json(parse))
+
+    async def edit(request: web.Request) -> web.StreamResponse:
+        return await _generate(request, metrics, read_edit)
 
     async def generate_video(request: web.Request) -> web.StreamResponse:
-        return await _generate(request, settings, metrics, videos.parse)
+        return await _generate(request, metrics, of_json(videos.parse))
 
     async def page(_: web.Request) -> web.StreamResponse:
         return web.Response(body=metrics.text(), headers={"Content-Type": "text/plain"})
@@ -63,21 +92,16 @@ def application(settings: Settings) -> web.Application:
     app.router.add_get("/live", _live)
     app.router.add_get("/metrics", page)
     app.router.add_get("/v1/models", models)
+    app.router.add_post(EDITS, edit)
     app.router.add_post(IMAGES, generate)
     app.router.add_post(VIDEOS, generate_video)
     return app
 
 
-async def _generate(
-    request: web.Request, settings: Settings, metrics: Metrics, checked: _Parse
-) -> web.StreamResponse:
+async def _generate(request: web.Request, metrics: Metrics, read: _Read) -> web.StreamResponse:
     trace = trace_of(request.headers.get("traceparent"))
     begun = time.monotonic()
-    try:
-        body = await request.json()
-    except (ValueError, LookupError) as error:  # not JSON, or an unknown charset
-        raise ApiError(400, f"the body is not JSON: {error}") from error
-    asked = await asyncio.to_thread(checked, body, settings)  # a live adapter is on a share
+    asked = await read(request)
     outcome = "failed"
 
     async def draw(shown: Shown | None = None) -> list[str]:
@@ -110,7 +134,26 @@ async def _generate(
             steps=asked.steps,
             trace_id=trace,
             **({"frames": asked.frames} if asked.frames else {}),
+            **({"strength": asked.edit.strength} if asked.edit else {}),
         )
+
+
+async def _body(request: web.Request, most: int) -> bytes:
+    """Return the body of a request.
+
+    Raises:
+        ApiError: 413: it is too large.
+    """
+    found = bytearray()
+    if (request.content_length or 0) <= most:
+        async for piece in request.content.iter_any():
+            found += piece
+            if len(found) > most:
+                break
+        else:
+            return bytes(found)
+    message = f"the body must have at most {most} bytes"
+    raise ApiError(413, message, code="request_too_large")
 
 
 def _video(asked: ImageRequest, file: str) -> web.Response:
@@ -140,7 +183,7 @@ def _errors(metrics: Metrics) -> Middleware:
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
         """Return errors in OpenAI's format, and count responses."""
         response = await _answered(request, handler)
-        if request.path in (IMAGES, VIDEOS):
+        if request.path in (EDITS, IMAGES, VIDEOS):
             metrics.requests.labels(str(response.status)).inc()
         return response
 

@@ -144,6 +144,7 @@ class Service:
             adapter=request.adapter,
             arrived=time.monotonic(),
             done=asyncio.get_running_loop().create_future(),
+            edit=request.edit,
             format=request.format,
             frames=request.frames,
             guidance=request.guidance,

@@ -2,9 +2,10 @@
 
 Events have OpenAI's names and fields, `image_generation.partial_image` and
 `image_generation.completed` (openai-python 3.52, `types/image_gen_partial_image_event.py` and
-`types/image_gen_completed_event.py`), without `usage`, which counts tokens of GPT image models.
-OpenAI's events do not identify an image of a request with several. Here, each also has its `seed`,
-the same as in a response that is not streamed.
+`types/image_gen_completed_event.py`), and `image_edit` in their place for edits
+(`types/image_edit_completed_event.py`). They have no `usage`, which counts tokens of GPT image
+models. OpenAI's events do not identify an image of a request with several. Here, each also has its
+`seed`, the same as in a response that is not streamed.
 """
 
 import asyncio
@@ -32,6 +33,7 @@ def event(request: ImageRequest, number: int, preview: int | None, image: str) -
         image: The file, in base64.
     """
     kind = "completed" if preview is None else "partial_image"
+    about = "image_generation" if request.edit is None else "image_edit"
     fields = {
         "b64_json": image,
         "background": "opaque",
@@ -40,7 +42,7 @@ def event(request: ImageRequest, number: int, preview: int | None, image: str) -
         "quality": "auto",
         "seed": seeds(request)[number],
         "size": f"{request.width}x{request.height}",
-        "type": f"image_generation.{kind}",
+        "type": f"{about}.{kind}",
     }
     return fields if preview is None else {**fields, "partial_image_index": preview}
 

@@ -9,6 +9,7 @@ from .adapters import Adapter
 
 STAGES = (
     "text_encode",
+    "vae_encode",
     "denoise_step",
     "reused_step",
     "preview",
@@ -36,6 +37,18 @@ Stopwatch = Callable[[str], AbstractContextManager[Lap]]
 
 
 @dataclass(frozen=True)
+class Edit:
+    """An image to change. All images of a batch have the same one."""
+
+    image: str
+    """Its pixels in the size of the batch: rows of RGB with 8 bits, in base64."""
+    strength: float
+    """Share of the denoising steps that run, from above 0 to 1, which keeps nothing of it."""
+    mask: str = ""
+    """A byte for each pixel, in base64: 255 where it is edited, and 0; empty: everywhere."""
+
+
+@dataclass(frozen=True)
 class Batch:
     """What is generated together: one model, one size, one number of steps, one adapter."""
 
@@ -57,6 +70,20 @@ class Batch:
     """Frames of each video; 0 for images."""
     negative: str = ""
     """What guidance leads away from, for a video."""
+    edit: Edit | None = None
+    """The image to change; None to generate one."""
+
+    @property
+    def first_step(self) -> int:
+        """Return the number of steps that are left out at the start, as diffusers counts them."""
+        if self.edit is None:
+            return 0
+        return int(max(self.steps - min(self.steps * self.edit.strength, self.steps), 0))
+
+    @property
+    def run_steps(self) -> int:
+        """Return the number of steps that run."""
+        return self.steps - self.first_step
 
     @property
     def preview_steps(self) -> list[int]:
@@ -65,8 +92,8 @@ class Batch:
         They are evenly spaced, and never the last step. A batch of few steps has fewer previews.
         """
         parts = self.previews + 1
-        found = {self.steps * part // parts for part in range(1, parts)}
-        return sorted(found - {0, self.steps})
+        found = {self.run_steps * part // parts for part in range(1, parts)}
+        return sorted(found - {0, self.run_steps})
 
 
 class Pipeline(Protocol):

@@ -22,7 +22,7 @@ from workloads.common import logs
 from . import frames
 from .adapters import Adapter
 from .config import Settings
-from .work import Batch, Lap, Pipeline
+from .work import Batch, Edit, Lap, Pipeline
 
 _OF_WHOLE_NODE = (
     "CHIPS_PER_HOST_BOUNDS",
@@ -173,6 +173,7 @@ def _in_base64(files: list[bytes]) -> list[str]:
 def _batch(sent: dict[str, Any]) -> Batch:
     made: dict[str, Any] = {name: tuple(sent[name]) for name in ("prompts", "seeds")}
     made["adapter"] = None if sent["adapter"] is None else Adapter(**sent["adapter"])
+    made["edit"] = None if sent["edit"] is None else Edit(**sent["edit"])
     return Batch(**{**sent, **made})
 
 

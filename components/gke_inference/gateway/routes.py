@@ -26,6 +26,8 @@ knows only `prompt` and `messages`). The catalog rejects it in OpenAI's error fo
 PROMPT_PATHS = ("/v1/chat/completions", "/v1/completions", RESPONSES_PATH)
 """Paths that clients of a model with live adapters may call."""
 EMBEDDINGS_PATH = "/v1/embeddings"
+EDITS_PATH = "/v1/images/edits"
+"""Path of image models whose bodies can be forms, which Apigee's policies do not read."""
 PATHS_BY_TASK = {
     "embed": (EMBEDDINGS_PATH, "/v1/rerank", "/v1/score"),
     "generate": PROMPT_PATHS,

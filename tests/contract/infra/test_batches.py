@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+import yaml
 
 from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
@@ -12,6 +13,7 @@ from infra.plan.gke_version import needed
 from infra.reading.load import parse
 from infra.stack import Canary
 from tests.contract.infra.broken_stacks import edited
+from twin.host.paths import REPOSITORY
 
 
 def platform_with(settings: Any, *more: dict[str, Any]) -> Any:
@@ -154,3 +156,16 @@ def test_a_stack_without_batches_has_nothing_of_them(deployed: Any) -> None:
 def test_the_bucket_is_in_the_cost() -> None:
     parts = stack_cost(resolve(platform_with({}))).parts
     assert [part.quantity for part in parts if "of batches" in part.what] == ["1 buckets"]
+
+
+def test_an_image_model_answers_batches_of_both_of_its_routes() -> None:
+    file = REPOSITORY / "docs/examples/pictures/Pulumi.pictures.yaml"
+    stack = yaml.safe_load(file.read_text())["config"]["gke-inference:platform"]
+    stack["regions"]["us-central1"]["release_channel"] = "rapid"
+    plan = resolve_batches(parse(json.dumps({**stack, "batches": {}})))
+    assert plan is not None
+    paths = ("/v1/images/generations", "/v1/images/edits")
+    assert {each.name: each.endpoints for each in plan.models} == {
+        "flux-schnell": paths,
+        "comic": paths,
+    }

@@ -5,6 +5,7 @@ A prompt `hold FILE` is drawn until FILE is there, `hold-from-step-3 FILE` from 
 `die-at-step-3` after two steps, and `die-at-seed-8` only with that seed.
 """
 
+import hashlib
 import json
 import os
 import time
@@ -58,6 +59,11 @@ class Fake:
             "adapter": batch.adapter and batch.adapter.name,
             "frames": batch.frames,
             "negative": batch.negative,
+            **(
+                {"edit": hashlib.sha256(batch.edit.image.encode()).hexdigest()}
+                if batch.edit
+                else {}
+            ),
             "pid": os.getpid(),
         }
         pairs = zip(batch.prompts, batch.seeds, strict=True)

@@ -20,6 +20,7 @@ from scripts.shared.model_client import (
     stream_chat,
 )
 from scripts.terminal.console import CommandError
+from workloads.diffusion import forms
 
 Call = Callable[..., object]
 
@@ -46,7 +47,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         sent = self.rfile.read(int(self.headers.get("content-length") or 0))
         headers = {name.lower(): value for name, value in self.headers.items()}
-        self.server.requests.append((self.path, json.loads(sent or b"{}"), headers))
+        is_form = headers.get("content-type", "").startswith("multipart/")
+        body = {"form": sent} if is_form else json.loads(sent or b"{}")
+        self.server.requests.append((self.path, body, headers))
         self.send_response(self.server.status)
         is_stream = self.server.body.startswith(b"data:")
         self.send_header("content-type", "text/event-stream" if is_stream else "application/json")
@@ -191,6 +194,45 @@ def test_generated_images_are_saved_by_model_and_seed(gateway, monkeypatch, tmp_
     monkeypatch.chdir(tmp_path)
     command.ask("a cat", model="flux", image=True, out=Path("made"))
     assert (tmp_path / "made" / "flux-7.png").read_bytes() == b"png"
+
+
+def test_an_image_and_its_mask_are_sent_as_a_form(gateway, monkeypatch, tmp_path) -> None:
+    image = {"b64_json": base64.b64encode(b"png").decode(), "seed": 7}
+    gateway.body = json.dumps({"created": 1, "data": [image]}).encode()
+    monkeypatch.setattr(command, "endpoint_of", lambda *_: gateway.url)
+    for name in ("image", "mask"):
+        (tmp_path / name).write_bytes(f"the {name}".encode())
+    files = {"input_file": tmp_path / "image", "mask": tmp_path / "mask"}
+    command.ask("a cat", model="flux", image=True, out=tmp_path, **files)
+    path, body, headers = gateway.requests[0]
+    assert path == "/v1/images/edits"
+    parts = forms.read(body["form"], forms.boundary_of([headers["content-type"]]))
+    found = {part.name: (part.content, part.is_file) for part in parts}
+    assert found == {
+        "image": (b"the image", True),
+        "mask": (b"the mask", True),
+        "model": (b"flux", False),
+        "n": (b"1", False),
+        "prompt": (b"a cat", False),
+        "size": (b"auto", False),
+    }
+    assert (tmp_path / "flux-7.png").read_bytes() == b"png"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"input_file": Path("a.png")}, "--input: must be omitted without --image"),
+        ({"image": True, "mask": Path("a.png")}, "--mask: must be omitted without --input"),
+        ({"image": True, "input_file": Path("/no.png")}, "--input: /no.png: No such file"),
+    ],
+)
+def test_a_file_without_its_option_or_its_content_is_rejected(
+    gateway, monkeypatch, tmp_path, given: dict[str, Any], message: str
+) -> None:
+    monkeypatch.setattr(command, "endpoint_of", lambda *_: gateway.url)
+    with pytest.raises(CommandError, match=f"^{message}"):
+        command.ask("a cat", model="flux", out=tmp_path, **given)
 
 
 def test_a_generated_video_is_saved_by_model_and_seed(gateway, monkeypatch, tmp_path) -> None:

@@ -46,6 +46,8 @@ def keys(settings: Settings, encoders: Sequence[Encoder], ranks: list[int]) -> l
             reuses = settings.step_cache > 0
             found += [Key("step", batch, height, width, rank, reuses) for rank in (0, *ranks)]
             found.append(Key("decode", batch, height, width))
+    if settings.family.edits:
+        found += [Key("encode", 1, height, width) for width, height in settings.sizes]
     return found
 
 

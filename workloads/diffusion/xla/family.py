@@ -84,5 +84,6 @@ def programs_of(settings: Settings, dtype: Any, generation: str | None = None) -
         dtype,
         settings.text_tokens,
         generation,
+        edits=settings.family.edits,
         text_bits=settings.text_encoder_bits,
     )

@@ -8,7 +8,7 @@ class Key:
     """Key of a program: its stage and what it is compiled for."""
 
     stage: str
-    """Stage: a text encoder, `step` or `decode`."""
+    """Stage: a text encoder, `encode` for an image, `step` or `decode`."""
     batch: int
     height: int = 0
     width: int = 0

@@ -199,6 +199,27 @@ def image_encoder(folder: Path) -> Part:
     )
 
 
+def image_distribution(folder: Path) -> Part:
+    """Return the encoder from images to the mean and the deviation of their latents."""
+
+    def moments(module: Any, pixels: Any) -> tuple[Any, Any]:
+        found = module.encode(pixels).latent_dist
+        return found.mean, found.std
+
+    return Part(
+        folder / "vae",
+        lambda at: without_decoder(_AUTOENCODER.from_config(_AUTOENCODER.load_config(at))),
+        moments,
+    )
+
+
+def without_decoder(module: Any) -> Any:
+    """Remove the part of the image autoencoder that no encoding calls."""
+    module.decoder = torch.nn.Identity()
+    module.post_quant_conv = None
+    return module
+
+
 def image_decoder(folder: Path) -> Part:
     """Return the decoder from latents to images."""
     return Part(

@@ -15,10 +15,12 @@ from transformers import AutoTokenizer
 from ..config import Settings
 from ..work import Batch, Pipeline, Show, Stopwatch
 from .compiled import Compiled
+from .editing import Source, source_of
 from .family import programs_of
 from .formats import data_type
 from .keys import Key
 from .modules import Weights
+from .programs import Programs
 from .slots import Adapters
 
 
@@ -42,7 +44,9 @@ class PipelineOnXla:
         self._compiled = Compiled(self._programs, settings.programs_folder, settings.cache_folder)
         say("reading weights")
         self._encoders = self._programs.encoders
-        stages = (*(each.stage for each in self._encoders), "step", "decode")
+        stages = [*(each.stage for each in self._encoders), "step", "decode"]
+        if settings.family.edits:
+            stages.append("encode")
         self._weights = {stage: self._programs.load(stage) for stage in stages}
         self._adapters = Adapters(settings, self._programs)
         self._words = [
@@ -58,6 +62,9 @@ class PipelineOnXla:
                 for rank in (0, *self._adapters.ranks(say)):
                     self._get(self._step(batch, height, width, rank), say)
                 self._get(Key("decode", batch, height, width), say)
+        if self._settings.family.edits:
+            for width, height in self._settings.sizes:
+                self._get(Key("encode", 1, height, width), say)
 
     def facts(self) -> dict[str, Any]:
         """Return the sources of the programs, for the log."""
@@ -105,26 +112,39 @@ class PipelineOnXla:
         with clock("text_encode"):
             embeds, pooled = self._encode(batch.prompts, size)
         schedule = self._programs.schedule(self._settings, batch.steps, batch.height, batch.width)
+        moments = schedule.moments[batch.first_step :]
         noises = [self._programs.noises(seed, batch.height, batch.width) for seed in batch.seeds]
 
         def drawn() -> np.ndarray:
             return np.stack(_padded([next(each) for each in noises], size))
 
-        latents = jnp.asarray(drawn() * np.float32(schedule.start))
+        source = self._source(batch, size, clock)
+        if source is None:
+            latents = jnp.asarray(drawn() * np.float32(schedule.start))
+        else:
+            latents = source.begin(moments[0])
+        context = None if source is None else source.context
         key = self._step(size, batch.height, batch.width, rank)
         carried: tuple[Any, ...] = ()
         previews = batch.preview_steps
         if key.reuses:
             inner = self._programs.geometry.inner
-            zeros = jnp.zeros((*latents.shape[:2], inner), data_type())
+            patches = self._programs.shapes(key)[-2][0].shape[1]
+            zeros = jnp.zeros((latents.shape[0], patches, inner), data_type())
             carried = ((zeros, zeros), np.float32(self._settings.step_cache))
-        for number, moment in enumerate(schedule.moments, 1):
+        for number, moment in enumerate(moments, 1):
             if is_cancelled():
                 return None
             with clock("denoise_step") as lap:
                 numbers = self._programs.numbers(moment, batch.guidance)
                 out = self._get(key)(
-                    self._weights["step"], latents, embeds, pooled, *numbers, change, *carried
+                    self._weights["step"],
+                    latents if context is None else (latents, context),
+                    embeds,
+                    pooled,
+                    *numbers,
+                    change,
+                    *carried,
                 )
                 if key.reuses:
                     out, kept, is_reused = out
@@ -133,10 +153,25 @@ class PipelineOnXla:
                 before, latents = latents, out.block_until_ready()
             if number in previews:
                 guess = end_of_flow(before, latents, float(moment.now), float(moment.then))
-                preview(previews.index(number), guess)
+                preview(previews.index(number), guess if source is None else source.keep(guess, 0))
+            if source is not None:
+                latents = source.keep(latents, moment.then)
             if moment.added:
                 latents = latents + np.float32(moment.added) * drawn()
         return latents
+
+    def _source(self, batch: Batch, size: int, clock: Stopwatch) -> Source | None:
+        """Return the image to change, if there is one."""
+        if batch.edit is None or not isinstance(self._programs, Programs):
+            return None
+
+        def encode(key: Key, pixels: np.ndarray) -> tuple[Any, Any]:
+            return self._get(key)(self._weights["encode"], pixels)
+
+        with clock("vae_encode"):
+            source = source_of(batch, batch.edit, size, self._programs, encode)
+            source.latents.block_until_ready()
+        return source
 
     def forget(self, adapter: str) -> None:
         """Unload an adapter that was removed."""

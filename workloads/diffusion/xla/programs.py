@@ -19,6 +19,7 @@ from diffusers import AutoencoderKL, FlowMatchEulerDiscreteScheduler, FluxTransf
 from transformers import AutoConfig
 
 from ..config import Settings
+from ..families import FILL, KONTEXT
 from . import first_block, lora, modules, narrow
 from .keys import CLIP_TOKENS, Encoder, Key, Moment, Schedule
 from .modules import Weights
@@ -76,6 +77,7 @@ class Programs:
         text_tokens: Tokens of a prompt for T5.
         generation: Generation of the target chip; None for this machine's.
         text_bits: Bits of T5's weights, 16 or 8.
+        edits: `Family.edits` of the model.
     """
 
     def __init__(
@@ -86,12 +88,14 @@ class Programs:
         generation: str | None = None,
         *,
         text_bits: int = 16,
+        edits: str = "",
     ) -> None:
         self.folder = folder
         self.dtype = dtype
         self.text_tokens = text_tokens
         self._generation = generation
         self._text_bits = text_bits
+        self.edits = edits
         self.geometry = geometry(folder)
         self.encoders = (
             Encoder("clip", "tokenizer", CLIP_TOKENS),
@@ -99,11 +103,26 @@ class Programs:
         )
         self._parts = modules.Parts()
 
+    @property
+    def has_context(self) -> bool:
+        """Return whether each step gets an image besides the latents."""
+        return self.edits in (FILL, KONTEXT)
+
+    def context_sides(self, patches: int) -> tuple[int, int]:
+        """Return the number of vectors of that image, and their width.
+
+        Kontext has them as further patches. Fill has them as further channels, with all pixels of
+        a patch of the mask.
+        """
+        width = 4 * self.geometry.latent_channels
+        return patches, width + (self.geometry.step**2 if self.edits == FILL else 0)
+
     def part(self, key: Key) -> modules.Part:
         """Return the module of a program."""
         makers: dict[str, Callable[[], modules.Part]] = {
             "clip": lambda: modules.text_encoder(self.folder),
             "decode": lambda: modules.image_decoder(self.folder),
+            "encode": lambda: modules.image_distribution(self.folder),
             "step": lambda: modules.transformer(
                 self.folder, rank=key.rank, generation=self._generation
             ),
@@ -118,13 +137,16 @@ class Programs:
             return self._reusing(key) if key.reuses else self._step(part, key)
         if key.stage == "decode":
             return self._decode(part, key)
+        if key.stage == "encode":
+            return self._encode(part)
         return lambda weights, ids: part(narrow.widened(weights, self.dtype), ids).astype(
             self.dtype
         )
 
     def load(self, stage: str) -> Weights:
         """Read the weights of a stage and copy them to this process's device."""
-        weights = self.part(Key(stage, 1)).load(self.dtype)
+        finish = modules.without_decoder if stage == "encode" else None
+        weights = self.part(Key(stage, 1)).load(self.dtype, finish)
         is_narrow = stage == "t5" and self._text_bits == 8
         return narrow.narrowed(weights) if is_narrow else weights
 
@@ -184,6 +206,8 @@ class Programs:
         if key.stage in ("clip", "t5"):
             tokens = CLIP_TOKENS if key.stage == "clip" else self.text_tokens
             return weights, shape(key.batch, tokens, dtype=jnp.int32)
+        if key.stage == "encode":
+            return weights, shape(key.batch, 3, key.height, key.width, dtype=jnp.float32)
         patches = sizes.patches(key.height, key.width)
         latents = shape(key.batch, patches, 4 * sizes.latent_channels, dtype=jnp.float32)
         if key.stage == "decode":
@@ -195,10 +219,13 @@ class Programs:
             shape(key.batch, self.text_tokens, sizes.width),
             shape(key.batch, sizes.pooled),
         )
+        if self.has_context:
+            count, width = self.context_sides(patches)
+            latents = latents, shape(key.batch, count, width, dtype=jnp.float32)
         given = weights, latents, *prompt, *numbers, change
         if not key.reuses:
             return given
-        kept = shape(key.batch, patches, sizes.inner)
+        kept = shape(key.batch, patches * (2 if self.edits == KONTEXT else 1), sizes.inner)
         return *given, (kept, kept), shape(dtype=jnp.float32)
 
     def _reusing(self, key: Key) -> Callable[..., Any]:
@@ -221,6 +248,9 @@ class Programs:
     def _step(self, part: Callable[..., Any], key: Key) -> Callable[..., Any]:
         """Return one step of Euler's method along the flow from noise to image."""
         places, words = places_of(self.geometry, key.height, key.width, self.text_tokens)
+        count = len(places)
+        if self.edits == KONTEXT:
+            places = np.concatenate((places, places + np.array([1, 0, 0], np.float32)))
 
         def step(
             weights: Weights,
@@ -232,21 +262,32 @@ class Programs:
             guidance: Any,
             low_rank: Weights,
         ) -> Any:
+            given = latents
+            if self.has_context:
+                latents, context = latents
+                given = jnp.concatenate((latents, context), axis=-1 if self.edits == FILL else 1)
             batch = latents.shape[0]
             strength = (
                 jnp.full((batch,), guidance, self.dtype) if self.geometry.has_guidance else None
             )
             flow = part(
                 {**weights, **low_rank},
-                latents.astype(self.dtype),
+                given.astype(self.dtype),
                 embeds,
                 pooled,
                 jnp.full((batch,), at, self.dtype),
                 (jnp.asarray(places), jnp.asarray(words), strength),
             )
-            return latents + change * flow.astype(jnp.float32)
+            return latents + change * flow[:, :count].astype(jnp.float32)
 
         return step
+
+    def _encode(self, part: modules.Part) -> Callable[..., Any]:
+        def encode(weights: Weights, pixels: Any) -> Any:
+            found = part(weights, pixels.astype(self.dtype))
+            return tuple(packed(each.astype(jnp.float32)) for each in found)
+
+        return encode
 
     def _decode(self, part: modules.Part, key: Key) -> Callable[..., Any]:
         sizes = self.geometry
@@ -274,6 +315,14 @@ def places_of(
     places[..., 1] = np.arange(rows)[:, None]
     places[..., 2] = np.arange(columns)[None, :]
     return places.reshape(rows * columns, 3), np.zeros((text_tokens, 3), np.float32)
+
+
+def packed(latents: Any) -> Any:
+    """Return latents as vectors of two by two, the input format of the denoiser."""
+    batch, channels, rows, columns = latents.shape
+    parts = latents.reshape(batch, channels, rows // 2, 2, columns // 2, 2)
+    turned = parts.transpose(0, 2, 4, 1, 3, 5)
+    return turned.reshape(batch, (rows // 2) * (columns // 2), channels * 4)
 
 
 def noise(seed: int, sizes: Geometry, height: int, width: int) -> np.ndarray:

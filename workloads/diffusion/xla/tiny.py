@@ -11,6 +11,7 @@ import torch
 from diffusers import (
     AutoencoderKL,
     FlowMatchEulerDiscreteScheduler,
+    FluxFillPipeline,
     FluxPipeline,
     FluxTransformer2DModel,
 )
@@ -31,16 +32,22 @@ WIDTH = 32
 LATENT_CHANNELS = 4
 
 
-def write_pipeline(folder: Path, seed: int = 0) -> Path:
-    """Write a pipeline, the same for the same seed, and return its folder."""
+def write_pipeline(folder: Path, seed: int = 0, kind: Any = FluxPipeline) -> Path:
+    """Write a pipeline, the same for the same seed, and return its folder.
+
+    Args:
+        folder: Folder to write.
+        seed: Seed of its weights.
+        kind: Class of diffusers' pipeline, whose transformer differs for `FluxFillPipeline`.
+    """
     torch.manual_seed(seed)
-    FluxPipeline(
+    kind(
         scheduler=FlowMatchEulerDiscreteScheduler(shift=1.0),
         text_encoder=tiny_clip(CLIPTextModel, layers=2),
         text_encoder_2=_t5(),
         tokenizer=clip_tokenizer(folder / "made"),
         tokenizer_2=byte_tokenizer(),
-        transformer=_transformer(),
+        transformer=_transformer(_FILL_CHANNELS if kind is FluxFillPipeline else 0),
         vae=tiny_vae(
             scaling_factor=0.3611,
             shift_factor=0.1159,
@@ -66,16 +73,21 @@ def write_adapter(folder: Path, rank: int = 4, seed: int = 1, strength: float = 
     return folder
 
 
-def _transformer() -> FluxTransformer2DModel:
+_FILL_CHANNELS = 4 * LATENT_CHANNELS + 16**2
+"""Further channels of Fill: the latents of the image, and all pixels of a patch of the mask."""
+
+
+def _transformer(further: int = 0) -> FluxTransformer2DModel:
     return FluxTransformer2DModel(
         attention_head_dim=16,
         axes_dims_rope=(4, 6, 6),
         guidance_embeds=False,
-        in_channels=4 * LATENT_CHANNELS,
+        in_channels=4 * LATENT_CHANNELS + further,
         joint_attention_dim=WIDTH,
         num_attention_heads=2,
         num_layers=1,
         num_single_layers=2,
+        out_channels=4 * LATENT_CHANNELS,
         patch_size=1,
         pooled_projection_dim=WIDTH,
     ).eval()

@@ -16,7 +16,7 @@ from ...training import Training
 from .. import modules
 from ..keys import CLIP_TOKENS, Key
 from ..modules import Weights
-from ..programs import Programs
+from ..programs import Programs, packed
 
 
 def latents_of(settings: Training, programs: Programs) -> np.ndarray:
@@ -51,14 +51,6 @@ def pixels_of(file: Path, sides: tuple[int, int]) -> np.ndarray:
         raise ValueError(f"images: {file.name} must be an image: {error}") from error
     fitted = ImageOps.fit(upright, (width, height), Image.Resampling.LANCZOS)
     return np.asarray(fitted, np.float32).transpose(2, 0, 1) / 127.5 - 1
-
-
-def packed(latents: np.ndarray) -> np.ndarray:
-    """Return latents as vectors of two by two, the input format of the denoiser."""
-    batch, channels, rows, columns = latents.shape
-    parts = latents.reshape(batch, channels, rows // 2, 2, columns // 2, 2)
-    turned = parts.transpose(0, 2, 4, 1, 3, 5)
-    return turned.reshape(batch, (rows // 2) * (columns // 2), channels * 4)
 
 
 def prompt_of(settings: Training, programs: Programs) -> tuple[Any, Any]:

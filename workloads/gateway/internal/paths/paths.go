@@ -1,6 +1,9 @@
 // Package paths has the paths of the API that engines serve.
 package paths
 
+// Edits changes images. Its body is JSON, or a form with the images.
+const Edits = "/v1/images/edits"
+
 // Videos generates a video.
 const Videos = "/v1/videos/sync"
 
@@ -14,6 +17,7 @@ var prompts = map[string]bool{
 	"/v1/rerank":             true,
 	"/v1/score":              true,
 	"/v1/images/generations": true,
+	Edits:                    true,
 	Videos:                   true,
 }
 

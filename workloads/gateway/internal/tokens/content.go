@@ -9,6 +9,7 @@ const (
 	rerank      = "/v1/rerank"
 	score       = "/v1/score"
 	images      = "/v1/images/generations"
+	edits       = "/v1/images/edits"
 	videos      = "/v1/videos/sync"
 	chats       = "/v1/chat/completions"
 	responses   = "/v1/responses"
@@ -60,6 +61,11 @@ func (r *reader) content(name string) {
 			return
 		case "documents", "text_2", "items", "data_2":
 			r.side(&r.second)
+			return
+		}
+	case edits:
+		if name == "images" || name == "mask" {
+			r.media += int64(r.Skip().Len()) // no part of the prompt
 			return
 		}
 	case images, videos:

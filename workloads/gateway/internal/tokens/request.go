@@ -111,7 +111,7 @@ type texts struct{ count, bytes int64 }
 func (r *reader) read() {
 	r.isChat = true
 	switch r.path {
-	case completions, embeddings, rerank, score, images, videos:
+	case completions, embeddings, rerank, score, images, edits, videos:
 		r.isChat = false
 	}
 	r.Object(func(key jsonwalk.Span) {
@@ -157,7 +157,8 @@ func (r *reader) size(bytes int64) Size {
 	case r.isChat:
 		r.chat(bytes)
 	case len(r.prompts) == 0: // an image, or nothing that an engine accepts
-		r.prompts = []prompt{{0, bytes, bytes / bytesPerPromptToken}}
+		text := bytes - r.media
+		r.prompts = []prompt{{0, text, text / bytesPerPromptToken}}
 	}
 	if len(r.prompts) == 0 {
 		r.prompts = []prompt{{}}

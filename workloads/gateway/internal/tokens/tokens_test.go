@@ -68,6 +68,7 @@ func TestTheSizeOfARequestIsThatOfItsLongestReading(t *testing.T) {
 		{"/v1/embeddings", `{"input":[[1,2],[3]],"max_tokens":50}`, 3, 0},
 		{"/v1/score", `{"text_1":"aaaa","text_2":["b","c","d"]}`, 3*4 + 3 + 3*128, 0},
 		{"/v1/images/generations", `{"prompt":"abcd","n":4}`, 23, 0},
+		{"/v1/images/edits", `{"prompt":"abcd","n":4,"images":[{"image_url":"data:image/png;base64,AAAA"}],"mask":null}`, 41, 0},
 	} {
 		size, err := Of(one.path, []byte(one.body), Model{Context: 1000})
 		if err != nil || size.Most != one.most || size.MostAnswer != one.answer {

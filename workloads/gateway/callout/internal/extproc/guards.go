@@ -59,7 +59,7 @@ func (e *exchange) guardPrompt() *openai.Error {
 	if e.held != nil && !e.held.Copy(guardCopies) {
 		return holding.TooMany(holding.ManyBytes)
 	}
-	found, refused := texts.Request(e.path, e.body, !answers.IsNone())
+	found, refused := e.texts(!answers.IsNone())
 	if refused != nil {
 		return openai.NotChecked(refused.Field, refused.Reason)
 	}
@@ -76,6 +76,14 @@ func (e *exchange) guardPrompt() *openai.Error {
 	e.guarded.isMasked = !bytes.Equal(body, e.body)
 	e.body = body
 	return nil
+}
+
+// texts returns the texts of the body that guards check.
+func (e *exchange) texts(isAnswerRead bool) ([]texts.Text, *texts.Refused) {
+	if e.form != nil {
+		return texts.Form(e.path, e.form)
+	}
+	return texts.Request(e.path, e.body, isAnswerRead)
 }
 
 // guardAnswer starts the checks of a response, and reports whether its headers wait for the verdict.

@@ -17,6 +17,7 @@ import (
 	"gke-inference/gateway/callout/internal/usage"
 	"gke-inference/gateway/internal/apierror"
 	"gke-inference/gateway/internal/calls"
+	"gke-inference/gateway/internal/forms"
 	"gke-inference/gateway/internal/holding"
 	"gke-inference/gateway/internal/paths"
 )
@@ -36,7 +37,10 @@ type exchange struct {
 	kind   requestKind
 	path   string
 	// held is the body until it is complete; then it is also body, and held counts its memory.
-	held     *holding.Body
+	held *holding.Body
+	// boundary is that of a form; empty for JSON. form is the body, once it is complete.
+	boundary string
+	form     *forms.Form
 	body     []byte
 	deadline *time.Timer
 	decided  bool
@@ -182,8 +186,9 @@ func (e *exchange) identify(now time.Time) *openai.Error {
 }
 
 func (e *exchange) checkBodyHeaders() *openai.Error {
-	fault := openai.JSONContentType(calls.First(e.headers, "content-type"), calls.First(e.headers, "content-encoding"))
-	if fault != nil {
+	var fault *openai.Error
+	encoding := calls.First(e.headers, "content-encoding")
+	if e.boundary, fault = openai.ContentType(e.path, e.headers["content-type"], encoding); fault != nil {
 		return fault
 	}
 	size, err := strconv.ParseUint(calls.First(e.headers, contentLength), 10, 64)
@@ -237,7 +242,7 @@ func (e *exchange) decide(isBodyEnd bool) error {
 			return fault
 		}
 	}
-	parts, isSalted := [][]byte{e.body}, e.kind == prompt && e.config.Salts(e.request.Model, e.path)
+	parts, isSalted := [][]byte{e.body}, e.kind == prompt && e.form == nil && e.config.Salts(e.request.Model, e.path)
 	if isSalted {
 		var fault *openai.Error
 		if parts, fault = openai.Salted(e.body, e.salt); fault != nil {
@@ -279,7 +284,18 @@ func (e *exchange) sendRequest(part *extproc.BodyResponse) error {
 func (e *exchange) salt(given string) string { return e.Verifier.CacheSalt(e.caller.Team, given) }
 
 func (e *exchange) admit(now time.Time) *openai.Error {
-	request, fault := openai.ParseRequest(e.path, e.body, e.config.Size)
+	body := e.body
+	if e.boundary != "" {
+		var fault *openai.Error
+		if e.form, fault = openai.ReadForm(e.body, e.boundary); fault != nil {
+			return fault
+		}
+		if e.held != nil && !e.held.Copy(1) { // of its texts
+			return holding.TooMany(holding.ManyBytes)
+		}
+		body = e.form.JSON()
+	}
+	request, fault := openai.ParseRequest(e.path, body, e.config.Size)
 	if fault != nil {
 		return fault
 	}

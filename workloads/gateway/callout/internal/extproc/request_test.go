@@ -13,6 +13,9 @@ func TestOnlyWhatClientsCallPasses(t *testing.T) {
 	}{
 		{http.MethodPost, "/v1/chat/completions", prompt, 0},
 		{http.MethodGet, "/v1/chat/completions", prompt, 405},
+		{http.MethodPost, "/v1/images/edits", prompt, 0},
+		{http.MethodGet, "/v1/images/edits", prompt, 405},
+		{http.MethodPost, "/v1/images/variations", prompt, 404},
 		{http.MethodPost, "/v1/videos/sync", prompt, 0},
 		{http.MethodPost, "/v1/videos", prompt, 404},
 		{http.MethodGet, "/v1/models", modelList, 0},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gke-inference/gateway/internal/apierror"
+	"gke-inference/gateway/internal/forms"
 	"gke-inference/gateway/internal/tokens"
 )
 
@@ -77,6 +78,11 @@ func MethodNotAllowed(method string) *Error {
 // WrongContentType refuses a body that is not plain JSON.
 func WrongContentType(field, want, got string) *Error {
 	return apierror.Invalid(415, "unsupported_media_type", "", "%s must be %s, got %q.", field, want, apierror.Clipped(got))
+}
+
+// InvalidForm refuses a form that is not of the grammar, or has other files than images.
+func InvalidForm(fault *forms.Fault) *Error {
+	return apierror.Invalid(400, "invalid_form", fault.Field, "%s", fault.Error())
 }
 
 // contentFilter is OpenAI's finish reason for filtered content.

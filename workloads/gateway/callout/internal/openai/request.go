@@ -11,7 +11,9 @@ import (
 	"strings"
 
 	"gke-inference/gateway/internal/apierror"
+	"gke-inference/gateway/internal/forms"
 	"gke-inference/gateway/internal/members"
+	"gke-inference/gateway/internal/paths"
 	"gke-inference/gateway/internal/tokens"
 )
 
@@ -39,6 +41,37 @@ func JSONContentType(contentType, encoding string) *Error {
 		return WrongContentType("content-encoding", "identity", encoding)
 	}
 	return nil
+}
+
+// ContentType refuses bodies that are not plain JSON, or not plain forms where paths accept them.
+func ContentType(path string, contentTypes []string, encoding string) (boundary string, fault *Error) {
+	if path != paths.Edits || !forms.Is(contentTypes) {
+		first := ""
+		if len(contentTypes) > 0 {
+			first = contentTypes[0]
+		}
+		return "", JSONContentType(first, encoding)
+	}
+	if encoding != "" && !strings.EqualFold(encoding, "identity") {
+		return "", WrongContentType("content-encoding", "identity", encoding)
+	}
+	boundary, wrong := forms.Boundary(contentTypes)
+	if wrong != nil {
+		return "", InvalidForm(wrong)
+	}
+	return boundary, nil
+}
+
+// ReadForm reads the form of a request.
+func ReadForm(body []byte, boundary string) (*forms.Form, *Error) {
+	form, wrong := forms.Read(body, boundary)
+	if wrong == nil {
+		wrong = form.Check()
+	}
+	if wrong != nil {
+		return nil, InvalidForm(wrong)
+	}
+	return form, nil
 }
 
 // ParseRequest reads a body. Parsers disagree about which of two equal keys counts, so duplicate keys

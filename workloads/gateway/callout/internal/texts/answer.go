@@ -97,7 +97,15 @@ func Splice(body []byte, found []Text, contents []string) ([]byte, bool) {
 			return nil, false
 		}
 		made = append(made, body[last:one.at.Start]...)
-		made = append(made, quoted(contents[at])...)
+		if one.delimiter == "" {
+			made = append(made, quoted(contents[at])...)
+		} else {
+			// the line break before a content belongs to its delimiter, if it begins like one
+			if strings.Contains("\r\n"+contents[at], one.delimiter) {
+				return nil, false
+			}
+			made = append(made, contents[at]...)
+		}
 		last = one.at.End
 	}
 	if last == 0 {

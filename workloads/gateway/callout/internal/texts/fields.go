@@ -41,8 +41,10 @@ var (
 			"text_1", "text_2", "queries", "documents", "items", "data_1", "data_2", "instruction", "chat_template_kwargs",
 		}),
 		images: set(common, drawing),
+		edits:  set(common, drawing, editing),
 		videos: set(common, drawing, []string{"num_frames", "fps", "seconds", "duration"}),
 	}
+	editing = []string{"images", "mask", "strength", "partial_images"}
 	drawing = []string{
 		"prompt", "negative_prompt", "n", "size", "width", "height", "seed", "steps", "num_inference_steps", "quality", "style",
 		"guidance_scale", "response_format", "output_format", "background", "moderation", "output_compression",
@@ -105,7 +107,7 @@ var words = map[string]map[string]bool{
 }
 
 // keys are the names that are not read as texts: those of the APIs and of JSON Schema.
-var keys = set(sampling, common, drawing, []string{
+var keys = set(sampling, common, drawing, editing, []string{
 	"messages", "tools", "functions", "parallel_tool_calls", "include_reasoning", "documents", "chat_template_kwargs",
 	"add_generation_prompt", "continue_final_message", "metadata", "store", "safety_identifier", "prompt_cache_key",
 	"suffix", "echo", "input", "instructions", "max_tool_calls", "reasoning", "system", "stop_sequences", "thinking",

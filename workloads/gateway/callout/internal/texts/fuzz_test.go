@@ -41,6 +41,8 @@ var requests = map[string]string{
 	score:      `{"model":"m","text_1":"a","text_2":["b","c"]}`,
 	images:     `{"model":"m","prompt":"a","negative_prompt":"b","n":1,"size":"512x512"}`,
 	videos:     `{"model":"m","prompt":"a","size":"512x512"}`,
+	edits: `{"model":"m","prompt":"a","images":[{"image_url":"data:image/png;base64,` + png + `"}],"mask":{"image_url":"data:image/png;base64,` + png + `"},
+		"n":1,"size":"auto","strength":0.5}`,
 }
 
 var replies = map[string]string{

@@ -20,6 +20,7 @@ const (
 	rerank      = "/v1/rerank"
 	score       = "/v1/score"
 	images      = "/v1/images/generations"
+	edits       = "/v1/images/edits"
 	videos      = "/v1/videos/sync"
 )
 
@@ -32,6 +33,8 @@ type Text struct {
 	at jsonwalk.Span
 	// isFixed is set for names: no guard can mask them.
 	isFixed bool
+	// delimiter of the form that the text is a part of, as it is; empty inside JSON.
+	delimiter string
 }
 
 // Refused is a field that no guard can check.

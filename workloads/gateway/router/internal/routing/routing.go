@@ -18,6 +18,7 @@ import (
 
 	"gke-inference/gateway/internal/apierror"
 	"gke-inference/gateway/internal/calls"
+	"gke-inference/gateway/internal/forms"
 	"gke-inference/gateway/internal/holding"
 	"gke-inference/gateway/internal/paths"
 	"gke-inference/gateway/router/internal/reading"
@@ -43,10 +44,12 @@ type Server struct {
 // exchange is one request.
 type exchange struct {
 	*Server
-	stream   extproc.ExternalProcessor_ProcessServer
-	headers  map[string][]string
-	found    findings
-	reader   reading.Reader
+	stream  extproc.ExternalProcessor_ProcessServer
+	headers map[string][]string
+	found   findings
+	reader  reading.Reader
+	// boundary is that of a form, whose model is read when it is complete; empty for JSON.
+	boundary string
 	body     *holding.Body
 	deadline *time.Timer
 }
@@ -100,9 +103,16 @@ func (e *exchange) Handle(call *extproc.ProcessingRequest) error {
 func (e *exchange) onHeaders(message *extproc.HttpHeaders) error {
 	e.headers = calls.HeadersOf(message.GetHeaders())
 	e.found = findings{path: plainPath(calls.First(e.headers, ":path")), names: map[string]bool{}}
+	isForm := e.found.path == paths.Edits && forms.Is(e.headers["content-type"])
 	isPrompt := paths.IsPrompt(e.found.path) && calls.First(e.headers, ":method") == http.MethodPost
 	if message.GetEndOfStream() && isPrompt {
 		return e.found.check(&e.reader)
+	}
+	if isForm && isPrompt {
+		var fault *forms.Fault
+		if e.boundary, fault = forms.Boundary(e.headers["content-type"]); fault != nil {
+			return invalidForm(fault)
+		}
 	}
 	if message.GetEndOfStream() || !isPrompt && !e.isJSON() {
 		return e.stream.Send(calls.RoutedHeaders(e.mutation()))
@@ -126,9 +136,11 @@ func (e *exchange) onBody(message *extproc.HttpBody) error {
 	if e.body.Size()+len(piece) > e.Limits.MaxBodyBytes {
 		return apierror.TooLarge(e.Limits.MaxBodyBytes)
 	}
-	e.reader.Write(piece)
-	if e.reader.IsBroken() || e.found.fault != nil {
-		return e.found.check(&e.reader)
+	if e.boundary == "" {
+		e.reader.Write(piece)
+		if e.reader.IsBroken() || e.found.fault != nil {
+			return e.found.check(&e.reader)
+		}
 	}
 	if !e.body.Add(piece) {
 		return holding.TooMany(holding.ManyBytes)
@@ -142,6 +154,9 @@ func (e *exchange) onBody(message *extproc.HttpBody) error {
 // forward names the model of a complete body and lets the body pass. isBodyEnd is whether the body ends
 // the request; otherwise trailers follow.
 func (e *exchange) forward(isBodyEnd bool) error {
+	if fault := e.readForm(); fault != nil {
+		return fault
+	}
 	if fault := e.found.check(&e.reader); fault != nil {
 		return fault
 	}
@@ -156,8 +171,31 @@ func (e *exchange) forward(isBodyEnd bool) error {
 		return err
 	}
 	return body.Pieces(func(piece []byte, isLast bool) error {
-		return e.send(calls.Streamed(piece, isLast && isBodyEnd))
+		return calls.EachPart(piece, isLast && isBodyEnd, e.send)
 	})
+}
+
+// readForm reads the texts of a form as the fields of JSON, so that the rules of both are the same.
+func (e *exchange) readForm() *apierror.Error {
+	if e.boundary == "" {
+		return nil
+	}
+	if !e.body.Copy(1) { // of its texts
+		return holding.TooMany(holding.ManyBytes)
+	}
+	form, fault := forms.Read(e.body.Whole(), e.boundary)
+	if fault == nil {
+		fault = form.Check()
+	}
+	if fault != nil {
+		return invalidForm(fault)
+	}
+	e.reader.Write(form.JSON())
+	return nil
+}
+
+func invalidForm(fault *forms.Fault) *apierror.Error {
+	return apierror.Invalid(http.StatusBadRequest, "invalid_form", fault.Field, "%s", fault.Error())
 }
 
 func (e *exchange) send(part *extproc.BodyResponse) error {
