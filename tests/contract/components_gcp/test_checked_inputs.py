@@ -8,7 +8,6 @@ import pulumi
 import pytest
 from pydantic import Field
 
-from gke_inference import Autoscaling, ModelServer
 from gke_inference.base.checked import checked, keep
 from gke_inference.base.inputs import camel
 from gke_inference.catalogue.input_error import InputError
@@ -173,15 +172,7 @@ def refusals(
     return {each["property_path"]: each["reason"] for each in error.errors or []}
 
 
-own_way = pytest.mark.xfail(strict=True, reason="reads its inputs in a way of its own")
-every_component = pytest.mark.parametrize(
-    "component",
-    [
-        pytest.param(each, marks=own_way) if each in {Autoscaling, ModelServer} else each
-        for each in COMPONENTS
-    ],
-    ids=lambda each: each.__name__,
-)
+every_component = pytest.mark.parametrize("component", COMPONENTS, ids=lambda each: each.__name__)
 
 
 @every_component
