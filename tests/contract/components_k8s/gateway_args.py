@@ -11,6 +11,7 @@ from gke_inference.gateway.inference_gateway import (
     InferenceGatewayArgs,
     RoutedModelArgs,
 )
+from gke_inference.intent.words import Task
 
 CUSTOM = {
     "pool": "kubernetes:inference.networking.k8s.io/v1:InferencePool",
@@ -39,7 +40,7 @@ EMBED: RoutedModelArgs = {
     "selector": {"gke-inference/model": "bge"},
     "target_port": 8000,
     "timeout_seconds": 30,
-    "task": "embed",
+    "task": Task.EMBED,
 }
 
 

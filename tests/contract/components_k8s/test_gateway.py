@@ -9,6 +9,7 @@ from gke_inference.gateway.inference_gateway import (
     RoutedModelArgs,
     attached,
 )
+from gke_inference.intent.words import Task
 from tests.contract.components_k8s import crds
 from tests.contract.components_k8s.gateway_args import (
     CONFIG_MAP,
@@ -256,7 +257,7 @@ def test_no_number_of_adapters_exceeds_what_a_route_may_have(recorder, adapters)
 
 
 def test_a_further_model_of_a_server_is_routed_and_listed_as_a_model(recorder):
-    build(recorder, args({**EMBED, "task": "image", "further_models": ["flux-mini"]}))
+    build(recorder, args({**EMBED, "task": Task.IMAGE, "further_models": ["flux-mini"]}))
     rules = named(recorder, CUSTOM["route"], "bge")["spec"]["rules"]
     matched = {m["headers"][0]["value"] for rule in rules for m in rule["matches"]}
     assert matched == {"bge-m3", "flux-mini"}

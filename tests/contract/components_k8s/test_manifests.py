@@ -1,3 +1,5 @@
+from typing import Any
+
 import pulumi
 import pytest
 
@@ -27,10 +29,9 @@ def test_a_privileged_namespace_is_asked_for(recorder):
 
 
 def test_an_unknown_pod_security_level_is_refused(recorder):
+    args: Any = {"namespace": "s", "pod_security": "none"}
     with pytest.raises(pulumi.InputPropertyError, match=r"podSecurity.*got 'none'"):
-        recorder.run(
-            lambda: ServingNamespace("s", {"namespace": "s", "pod_security": "none"}).namespace
-        )
+        recorder.run(lambda: ServingNamespace("s", args).namespace)
 
 
 def test_a_field_that_would_be_dropped_is_an_error(recorder):

@@ -7,10 +7,10 @@ from typing import Any
 
 from infra.deploy.team_program import deploy_team
 from infra.plan import resolve
-from infra.reading.layers import platform_name
 from infra.reading.load import parse, platform_of, read, settings_in
 from infra.reading.platform_reference import planned, shared
 from infra.stack import Layer, Platform
+from infra.stack.layers import platform_name
 from policies.framework.reading import STACK_REFERENCE
 from policies.objects.documents import Document, Source
 from tests.contract.infra.cloud import CloudRecorder, Deployed

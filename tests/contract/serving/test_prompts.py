@@ -135,7 +135,7 @@ def test_a_model_of_text_has_no_flags_of_media(text_model):
         (
             {"settings": {"multimodal": {"domains": ["10.0.0.1"]}}},
             "settings.multimodal.domains[0]: must be a host name such as models.example.com, got "
-            '"10.0.0.1"',
+            "'10.0.0.1'",
         ),
         (
             {"settings": {"multimodal": {"domains": ["a.example.com", "a.example.com"]}}},

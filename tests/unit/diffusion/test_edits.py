@@ -10,7 +10,8 @@ from tests.unit.diffusion.images import FORM, file, form, mask, url
 from workloads.diffusion import edits
 from workloads.diffusion.config import from_dict
 from workloads.diffusion.families import family_of
-from workloads.diffusion.protocol import ApiError
+from workloads.diffusion.protocol import ApiError, ImageRequest
+from workloads.diffusion.work import Edit
 
 SETTINGS = from_dict(
     {
@@ -39,9 +40,17 @@ def refused(body, kinds=FORM, settings=SETTINGS):
     return found.value.status, found.value.param, str(found.value)
 
 
-def pixel(request, at=(0, 0)):
+def edit_of(request: ImageRequest) -> Edit:
+    assert request.edit is not None
+    return request.edit
+
+
+def pixel(request: ImageRequest, at: tuple[int, int] = (0, 0)) -> tuple[int, ...]:
     size = request.width, request.height
-    return Image.frombytes("RGB", size, base64.b64decode(request.edit.image)).getpixel(at)
+    image = Image.frombytes("RGB", size, base64.b64decode(edit_of(request).image))
+    found = image.getpixel(at)
+    assert isinstance(found, tuple)
+    return found
 
 
 def with_pipeline(folder, name):
@@ -56,12 +65,17 @@ def test_a_form_and_json_ask_for_the_same():
     from_form = ask(form(*parts, ("image", file()), ("mask", mask())))
     assert from_form == ask_json(**texts, images=[url(file())], mask=url(mask()))
     assert (from_form.model, from_form.count, from_form.seed) == ("comic", 2, 5)
-    assert (from_form.width, from_form.height, from_form.edit.strength) == (32, 64, 0.5)
+    assert (from_form.width, from_form.height, edit_of(from_form).strength) == (32, 64, 0.5)
 
 
 def test_what_an_edit_does_not_say_is_the_default_of_diffusers_pipeline():
     asked = ask(form(("prompt", "x"), ("image", file())))
-    assert (asked.edit.strength, asked.edit.mask, asked.steps, asked.count) == (0.6, "", 4, 1)
+    assert (edit_of(asked).strength, edit_of(asked).mask, asked.steps, asked.count) == (
+        0.6,
+        "",
+        4,
+        1,
+    )
 
 
 def test_a_stream_of_a_form_has_its_previews():
@@ -83,7 +97,7 @@ def test_an_image_is_made_as_large_as_the_result_and_auto_is_the_size_with_its_s
     assert ask(form(("prompt", "x"), ("image", tall))).width == 32
     asked = ask(form(("prompt", "x"), ("image", tall), ("size", "64x64")))
     assert (asked.width, asked.height) == (64, 64)
-    assert len(base64.b64decode(asked.edit.image)) == 64 * 64 * 3
+    assert len(base64.b64decode(edit_of(asked).image)) == 64 * 64 * 3
     assert pixel(asked, (63, 63)) == (0, 0, 255)
 
 
@@ -96,7 +110,7 @@ def test_a_photograph_is_turned_as_its_camera_says():
 
 def test_a_mask_is_255_where_its_pixels_are_fully_transparent():
     asked = ask(form(("prompt", "x"), ("image", file()), ("mask", mask(hole=(0, 0, 32, 64)))))
-    where = Image.frombytes("L", (64, 64), base64.b64decode(asked.edit.mask))
+    where = Image.frombytes("L", (64, 64), base64.b64decode(edit_of(asked).mask))
     assert where.getpixel((8, 8)) == 255
     assert where.getpixel((40, 8)) == 0
     assert set(where.tobytes()) == {0, 255}
@@ -121,7 +135,7 @@ PROMPT = ("prompt", "x")
         ([("prompt", b"x"), IMAGE], "prompt", "must be a text"),
         ([PROMPT, PROMPT, IMAGE], "prompt", "only once"),
         ([PROMPT, IMAGE, ("mask", file())], "mask", "alpha"),
-        ([PROMPT, IMAGE, ("mask", file(mode="L", color=0))], "mask", "alpha"),
+        ([PROMPT, IMAGE, ("mask", file(mode="L", color="black"))], "mask", "alpha"),
         ([PROMPT, IMAGE, ("mask", file(form="WEBP"))], "mask", "PNG"),
         ([PROMPT, IMAGE, ("mask", mask((32, 64)))], "mask", "64x64, got 32x64"),
         ([PROMPT, IMAGE, ("mask", mask(hole=(0, 0, 0, 0)))], "mask", "transparent"),
@@ -239,9 +253,9 @@ def test_the_pipeline_of_a_flux_model_says_how_it_edits(tmp_path):
 def test_a_fill_model_needs_a_mask_and_a_kontext_model_takes_none(tmp_path):
     fill = with_pipeline(tmp_path, "FluxFillPipeline")
     assert refused(form(PROMPT, IMAGE), settings=fill)[1] == "mask"
-    assert ask(form(PROMPT, IMAGE, ("mask", mask())), settings=fill).edit.strength == 1
+    assert edit_of(ask(form(PROMPT, IMAGE, ("mask", mask())), settings=fill)).strength == 1
     (other := tmp_path / "kontext").mkdir()
     kontext = with_pipeline(other, "FluxKontextPipeline")
     assert refused(form(PROMPT, IMAGE, ("mask", mask())), settings=kontext)[1] == "mask"
     assert refused(form(PROMPT, IMAGE, ("strength", "0.5")), settings=kontext)[1] == "strength"
-    assert ask(form(PROMPT, IMAGE), settings=kontext).edit.strength == 1
+    assert edit_of(ask(form(PROMPT, IMAGE), settings=kontext)).strength == 1
