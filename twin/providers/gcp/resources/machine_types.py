@@ -5,6 +5,7 @@ name is checked.
 """
 
 import importlib
+import importlib.util
 import re
 from functools import cache
 from typing import Any
@@ -47,7 +48,7 @@ def is_machine_type(name: str) -> bool:
 
 def check_boot_disk(inputs: Json, name: str) -> None:
     """Reject a boot disk that a pool's machines do not have (rule cloud.boot-disk)."""
-    disks: Any = _module("boot_disks")
+    disks: Any = _module("machine_types")
     disk = get_path(inputs, "nodeConfig.diskType")
     if disks is None or not isinstance(disk, str) or not disk:
         return
@@ -58,7 +59,6 @@ def check_boot_disk(inputs: Json, name: str) -> None:
 
 def _module(name: str) -> object:
     """Return a module of the catalog, or None: the twin works without the components."""
-    try:
-        return importlib.import_module(f"gke_inference.catalogue.{name}")
-    except ImportError:
+    if importlib.util.find_spec("gke_inference") is None:
         return None
+    return importlib.import_module(f"gke_inference.catalogue.{name}")
