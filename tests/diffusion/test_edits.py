@@ -12,7 +12,12 @@ from tests.diffusion.test_real_pipeline import LAST_BIT, pictures
 from tests.unit.diffusion.images import url
 from twin.host.paths import REPOSITORY
 
-pytestmark = [pytest.mark.needs_tools, pytest.mark.needs_diffusion, pytest.mark.timeout(1800)]
+pytestmark = [
+    pytest.mark.needs_tools,
+    pytest.mark.needs_diffusion,
+    pytest.mark.soak,  # 27 programs; tests/running/diffusion has the server without them
+    pytest.mark.timeout(1800),
+]
 _TINY = """
 import pathlib, sys, diffusers
 from diffusion.xla import tiny
