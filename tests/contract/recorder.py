@@ -128,7 +128,11 @@ class Recorder(Records, mocks.Mocks):
         return {}
 
     def run(self, program: Callable[[], Any]) -> Any:
-        """Runs a program to its end and returns the value of the output it returned."""
+        """Runs a program to its end and returns the value of the output it returned.
+
+        The loop is that of the last recorder that was installed.
+        """
+        _put_in_place(self)  # another recorder may have run since
         self._names.clear()
         result: list[Any] = []
 
@@ -161,6 +165,11 @@ R = TypeVar("R", bound=Recorder)
 def install(recorder: R, loop: asyncio.AbstractEventLoop) -> R:
     """Puts a recorder in the place of the engine, for programs that run in a loop."""
     asyncio.set_event_loop(loop)
+    _put_in_place(recorder)
+    return recorder
+
+
+def _put_in_place(recorder: Recorder) -> None:
     mocks.set_mocks(
         recorder,
         project="gke-inference",
@@ -168,7 +177,6 @@ def install(recorder: R, loop: asyncio.AbstractEventLoop) -> R:
         preview=False,
         monitor=_Monitor(recorder),
     )
-    return recorder
 
 
 def event_loop() -> asyncio.AbstractEventLoop:

@@ -20,6 +20,7 @@ def deployed(
     engine_loop: asyncio.AbstractEventLoop, tmp_path_factory: pytest.TempPathFactory
 ) -> Deployed:
     """Returns what a stack registers; a stack is deployed once, and its records are for reading."""
+    asyncio.set_event_loop(engine_loop)
     folder = tmp_path_factory.getbasetemp()
     if os.environ.get("PYTEST_XDIST_WORKER"):
         folder = folder.parent  # the workers' common one

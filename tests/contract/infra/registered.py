@@ -31,7 +31,6 @@ def registered_by(
     platform: Platform,
     document: dict[str, Any],
     folder: Path,
-    cloud: CloudRecorder,
     deployed: Deployed,
 ) -> list[Registration]:
     """Return what the program of a stack registers.
@@ -40,8 +39,7 @@ def registered_by(
         platform: The stack.
         document: Its text, which names the platform of a serving stack.
         folder: Folder with the file of that platform.
-        cloud: Answers the program of a serving stack.
-        deployed: Deploys all other stacks.
+        deployed: Deploys stacks that are not on a platform.
     """
     if platform.layer is not Layer.SERVING:
         return deployed(platform).registrations
@@ -49,16 +47,17 @@ def registered_by(
     below = read(name, folder)
     clusters = {region: each.cluster_name for region, each in resolve(below).regions.items()}
     given = shared(name, planned(below, clusters, "gke-1.example.goog"))
+    cloud = CloudRecorder()
     cloud.run(lambda: deploy_team(platform, given, with_delivered=True))
     reference = Registration(STACK_REFERENCE, name, {}, "", "", (), False, frozenset())
     return [reference, *cloud.registrations]
 
 
-def registered(file: Path, cloud: CloudRecorder, deployed: Deployed) -> list[Registration]:
+def registered(file: Path, deployed: Deployed) -> list[Registration]:
     """Return what the program of a stack's file registers."""
     document = platform_of(file)
     return registered_by(
-        read(file.name.split(".")[1], file.parent), document, file.parent, cloud, deployed
+        read(file.name.split(".")[1], file.parent), document, file.parent, deployed
     )
 
 

@@ -19,7 +19,7 @@ from infra.stack.problems import StackError
 from policies.checker.checker import check_objects
 from policies.checker.rules import invariants
 from policies.framework.finding import Verdict
-from tests.contract.infra.cloud import CloudRecorder, Deployed
+from tests.contract.infra.cloud import Deployed
 from tests.contract.infra.mutations import Mutation, mutation
 from tests.contract.infra.registered import clusters_of, parsed, registered_by, state
 from twin.providers.gcp.checks.validate import validate_inputs
@@ -66,15 +66,13 @@ def mutations(seeds: range) -> Iterator[tuple[str, Mutation, Platform]]:
             yield name, mutated, platform
 
 
-def fault(
-    mutated: Mutation, platform: Platform, cloud: CloudRecorder, deployed: Deployed
-) -> str | None:
+def fault(mutated: Mutation, platform: Platform, deployed: Deployed) -> str | None:
     """Return why an accepted stack is not deployed, or None if it is.
 
     It is not if the program fails, Google refuses a resource, or an invariant is broken.
     """
     try:
-        made = registered_by(platform, mutated.document, mutated.file.parent, cloud, deployed)
+        made = registered_by(platform, mutated.document, mutated.file.parent, deployed)
     except Exception as error:  # noqa: BLE001 - whatever the program raises is a fault
         return repr(error)
     of_google = [each for each in made if each.type.startswith("gcp:")]
@@ -91,12 +89,10 @@ def fault(
     return str(broken) if broken else None
 
 
-def faults(
-    some: Iterable[tuple[str, Mutation, Platform]], cloud: CloudRecorder, deployed: Deployed
-) -> Iterator[str]:
+def faults(some: Iterable[tuple[str, Mutation, Platform]], deployed: Deployed) -> Iterator[str]:
     """Yield the mutations that are not deployed, each with the reason."""
     for name, mutated, platform in some:
-        why = fault(mutated, platform, cloud, deployed)
+        why = fault(mutated, platform, deployed)
         if why is not None:
             yield f"{name}: {why}"
 
@@ -116,18 +112,14 @@ def test_a_mutated_stack_is_refused_with_messages_or_can_be_priced() -> None:
     assert count >= READ // 10
 
 
-def test_a_mutated_stack_that_is_accepted_is_deployed(
-    cloud: CloudRecorder, deployed: Deployed
-) -> None:
+def test_a_mutated_stack_that_is_accepted_is_deployed(deployed: Deployed) -> None:
     some = islice(mutations(range(READ)), DEPLOYED)
-    assert list(faults(some, cloud, deployed)) == []
+    assert list(faults(some, deployed)) == []
 
 
 @pytest.mark.soak  # the tests above read four hundred of them, and deploy twelve
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("start", range(0, 3000, BLOCK))
-def test_every_mutated_stack_that_is_accepted_is_deployed(
-    cloud: CloudRecorder, deployed: Deployed, start: int
-) -> None:
+def test_every_mutated_stack_that_is_accepted_is_deployed(deployed: Deployed, start: int) -> None:
     some = mutations(range(start, start + BLOCK))
-    assert list(faults(some, cloud, deployed)) == []
+    assert list(faults(some, deployed)) == []

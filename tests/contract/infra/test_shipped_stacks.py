@@ -22,7 +22,7 @@ from policies.framework.finding import Verdict
 from policies.objects.documents import Source
 from policies.pack.rendered import findings
 from policies.rules import policies
-from tests.contract.infra.cloud import CloudRecorder, Deployed
+from tests.contract.infra.cloud import Deployed
 from tests.contract.infra.registered import clusters_of, registered, state
 from tests.shipped_stacks import FILES
 from twin.cluster.base.matching import selects
@@ -237,10 +237,10 @@ def sent_from(sender: dict[str, Any], namespace: str) -> IsPeer:
 
 @pytest.mark.parametrize("file", FILES, ids=title)
 def test_load_balancers_collectors_and_programs_reach_the_pods_of_a_shipped_stack(
-    cloud: CloudRecorder, deployed: Deployed, file: Path
+    deployed: Deployed, file: Path
 ) -> None:
     platform = foundation(file)
-    for source in clusters_of(registered(file, cloud, deployed), ()):
+    for source in clusters_of(registered(file, deployed), ()):
         assert dropped(source, platform) == set()
         assert unscraped(source, platform) == []
         # the service of batches shares the file of its workers, which alone read queues of pickers
@@ -257,9 +257,9 @@ def removed_by(rule: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("file", FILES, ids=title)
 def test_every_route_of_a_shipped_stack_removes_the_headers_that_name_its_software(
-    cloud: CloudRecorder, deployed: Deployed, file: Path
+    deployed: Deployed, file: Path
 ) -> None:
-    for source in clusters_of(registered(file, cloud, deployed), ()):
+    for source in clusters_of(registered(file, deployed), ()):
         bodies = [document.body for document in source.documents]
         for route in (body for body in bodies if body["kind"] == "HTTPRoute"):
             for rule in route["spec"]["rules"]:
@@ -268,9 +268,9 @@ def test_every_route_of_a_shipped_stack_removes_the_headers_that_name_its_softwa
 
 @pytest.mark.parametrize("file", FILES, ids=title)
 def test_a_shipped_stack_breaks_no_mandatory_policy_and_no_invariant(
-    cloud: CloudRecorder, deployed: Deployed, file: Path
+    deployed: Deployed, file: Path
 ) -> None:
-    made = registered(file, cloud, deployed)
+    made = registered(file, deployed)
     states = tuple(state(file.name.split(".")[1], seen) for seen in made)
     assert [each.message for each in findings(states) if each.rule not in ADVISORY] == []
     sources = clusters_of(made, states)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.infra.cloud import CloudRecorder, Deployed
+from tests.contract.infra.cloud import Deployed
 from tests.contract.infra.registered import registered
 from tests.contract.infra.test_shipped_stacks import FILES, title
 from twin.providers.gcp.checks.defaults import fill_in, without_lists
@@ -32,10 +32,8 @@ def differences(token: str, inputs: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("file", FILES, ids=title)
-def test_an_applied_stack_differs_in_nothing(
-    cloud: CloudRecorder, deployed: Deployed, file: Path
-) -> None:
-    made = [each for each in registered(file, cloud, deployed) if each.type.startswith("gcp:")]
+def test_an_applied_stack_differs_in_nothing(deployed: Deployed, file: Path) -> None:
+    made = [each for each in registered(file, deployed) if each.type.startswith("gcp:")]
     assert [path for each in made for path in differences(each.type, each.inputs)] == []
 
 
