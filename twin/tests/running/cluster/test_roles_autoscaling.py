@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from gke_inference.observability.monitoring import pod_monitoring
-from gke_inference.serving.autoscaling import AutoscalingArgs, autoscaler
+from gke_inference.serving.autoscaling import AutoscalingArgs, Signal, autoscaler
 from gke_inference.serving.disaggregation import ROLE_LABEL
 from gke_inference.serving.settings import ScalingTargets
 
 pytestmark = pytest.mark.needs_tools
 
 NAMESPACE = "halved"
-SIGNALS = {"decode": "kv-cache", "prefill": "queue"}
+SIGNALS: dict[str, Signal] = {"decode": "kv-cache", "prefill": "queue"}
 
 
 @dataclass
