@@ -2,6 +2,7 @@
 
 from pydantic import Field
 
+from gke_inference.intent.settings import SomeReplicas
 from gke_inference.serving.settings import Requests
 from gke_inference.settings import Settings
 from gke_inference.settings.fields import (
@@ -12,9 +13,9 @@ from gke_inference.settings.fields import (
 class ReplicaRange(Settings):
     """Number of replicas in each region."""
 
-    min: int = Field(ge=1, le=1000)
+    min: SomeReplicas
     """Minimum number of replicas."""
-    max: int = Field(ge=1, le=1000)
+    max: SomeReplicas
     """Maximum number of replicas that the autoscaler creates."""
 
 

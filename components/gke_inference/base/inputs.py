@@ -1,7 +1,4 @@
-"""Validation of plain component inputs, with field names as the user's language spells them.
-
-Other languages send whole numbers as `5.0`; `whole` takes both.
-"""
+"""Validation of plain component inputs, with field names as the user's language spells them."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -12,53 +9,13 @@ from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.labels import labels_of
 from gke_inference.catalogue.names import check_name
 from gke_inference.catalogue.rung_settings import RungArgs
-from gke_inference.catalogue.rungs import Rung, check_rung, whole_number
+from gke_inference.catalogue.rungs import Rung, check_rung
 
 
 def camel(name: str) -> str:
     """Return `max_run_hours` as `maxRunHours`."""
     head, *rest = name.split("_")
     return head + "".join(part.capitalize() for part in rest)
-
-
-def whole(args: object, field: str, default: int, *, least: int, most: int, where: str = "") -> int:
-    """Return a whole number between `least` and `most`, or the default when it is not given.
-
-    `where` is the path of nested `args`, a prefix of the field in the message.
-
-    Raises:
-        pulumi.InputPropertyError: The value is invalid.
-    """
-    given = _values(args).get(field)
-    number = default if given is None else whole_number(given)
-    if number is None or not least <= number <= most:
-        path = f"{where}.{camel(field)}" if where else camel(field)
-        raise pulumi.InputPropertyError(path, f"must be {least} to {most}, got {given!r}")
-    return number
-
-
-def one_of(
-    args: object,
-    field: str,
-    choices: tuple[str, ...],
-    default: str | None = None,
-    *,
-    where: str = "",
-) -> str:
-    """Return an allowed word. Without a default, the field is required.
-
-    `where` is the path of nested `args`, a prefix of the field in the message.
-
-    Raises:
-        pulumi.InputPropertyError: The value is not allowed.
-    """
-    given = _values(args).get(field)
-    chosen = default if given is None else given
-    if chosen not in choices:
-        known = ", ".join(choices)
-        path = f"{where}.{camel(field)}" if where else camel(field)
-        raise pulumi.InputPropertyError(path, f"must be one of {known}, got {given!r}")
-    return str(chosen)
 
 
 def rung_of(rung: RungArgs, where: str, *, region: str | None = None) -> Rung:

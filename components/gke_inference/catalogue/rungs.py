@@ -167,13 +167,6 @@ def _typed(rung: RungSettings | Mapping[str, Any], where: str) -> RungSettings:
         raise error.problems[0] from None
 
 
-def whole_number(value: object) -> int | None:
-    """Return a number that another language sent as `4.0` as an int, otherwise `None`."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
-        return None
-    return int(value)
-
-
 def _refuse(where: str, field: str, rule: str, value: object = UNSAID, note: str = "") -> NoReturn:
     raise InputError(f"{where}.{field}" if where else field, rule, value, note)
 

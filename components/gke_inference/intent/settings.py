@@ -14,6 +14,8 @@ RequestSeconds = Annotated[int, Field(ge=1, le=3600)]
 """Maximum time of an answer."""
 ReplicaCount = Annotated[int, Field(ge=0, le=1000)]
 """Number of replicas of a model in a region."""
+SomeReplicas = Annotated[int, Field(ge=1, le=1000)]
+"""Number of replicas of a model in a region that has at least one."""
 Scalars = dict[str, bool | int | float | str]
 """Values of flags or variables, by name."""
 ServedContext = Annotated[int, Field(ge=77, le=10_000_000)]

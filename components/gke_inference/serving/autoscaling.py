@@ -11,7 +11,7 @@ from gke_inference.base.manifests import Manifest, fixed_size, labels_for, manif
 from gke_inference.catalogue.engine_metrics import UNPLACED_REPLICAS, cloud_monitoring_name
 from gke_inference.catalogue.engines import VLLM, EngineName, engine, series
 from gke_inference.catalogue.versions import api
-from gke_inference.intent.settings import ReplicaCount
+from gke_inference.intent.settings import ReplicaCount, SomeReplicas
 
 from .settings import (
     SCALE_IN_DELAY_SECONDS,
@@ -34,7 +34,7 @@ _TARGETS = {
 class AutoscalingArgs(TypedDict):
     """Inputs of `Autoscaling`."""
 
-    max_replicas: Annotated[int, Field(ge=1, le=1000)]
+    max_replicas: SomeReplicas
     """Maximum replicas, at least `min_replicas`."""
     min_replicas: ReplicaCount
     """Minimum replicas. 0 only with `fills_unplaced`, and only if the cluster supports scaling to

@@ -109,6 +109,7 @@ def test_every_problem_is_reported_at_once_where_the_user_wrote_it():
         ({"pool_name": 3}, "pool_name: must be text, got 3 (put it in quotes)"),
         ({"run_hours": True}, "run_hours: must be a whole number, got true"),
         ({"run_hours": 1.5}, "run_hours: must be a whole number, got 1.5"),
+        ({"run_hours": "7"}, "run_hours: must be a whole number, got '7' (without the quotes)"),
         ({"texts": "a"}, "texts: must be a list, got 'a'"),
         ({"parts": []}, "parts: must be a mapping of names to values, got []"),
         ({"parts": {"x": 3}}, "parts.x: must be a mapping of fields, got 3"),

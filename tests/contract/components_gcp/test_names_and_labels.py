@@ -1,7 +1,6 @@
-import pulumi
 import pytest
 
-from gke_inference.base.inputs import camel, one_of, whole
+from gke_inference.base.inputs import camel
 from gke_inference.catalogue.labels import labels_of
 from gke_inference.catalogue.names import check_name, physical_name
 
@@ -58,18 +57,3 @@ def test_a_label_google_refuses_is_refused(extra):
 def test_names_are_spelt_as_other_languages_spell_them():
     assert camel("max_run_hours") == "maxRunHours"
     assert camel("labels") == "labels"
-
-
-def test_whole_numbers_may_come_with_a_point_but_not_with_a_part():
-    assert whole({"days": 7.0}, "days", 1, least=0, most=9) == 7
-    assert whole({}, "days", 1, least=0, most=9) == 1
-    for wrong in (7.5, "7", True, 10, -1):
-        with pytest.raises(pulumi.InputPropertyError):
-            whole({"days": wrong}, "days", 1, least=0, most=9)
-
-
-def test_a_word_is_one_of_those_allowed():
-    assert one_of({"mode": "b"}, "mode", ("a", "b")) == "b"
-    assert one_of({}, "mode", ("a", "b"), "a") == "a"
-    with pytest.raises(pulumi.InputPropertyError):
-        one_of({}, "mode", ("a", "b"))

@@ -66,8 +66,6 @@ class Place:
     value: Any
     kind: str | None
     """Title of the class that a mapping of fields is; None for others."""
-    is_key: bool
-    """Whether the last name of the path is one that the user chose."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +76,6 @@ class Mutation:
     document: dict[str, Any]
     edits: tuple[str, ...]
     """What was changed, for the message of a failed test."""
-
-    @property
-    def text(self) -> str:
-        """The stack as JSON."""
-        return json.dumps(self.document)
 
 
 @cache
@@ -103,18 +96,16 @@ def _resolved(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     return inner
 
 
-def places(
-    value: Any, schema: Mapping[str, Any], path: Path_ = (), *, is_key: bool = False
-) -> Iterator[Place]:
+def places(value: Any, schema: Mapping[str, Any], path: Path_ = ()) -> Iterator[Place]:
     """Yield every value of a stack, the whole first."""
     here = _resolved(schema)
     fields: dict[str, Any] = here.get("properties", {})
-    yield Place(path, here, value, here.get("title") if fields else None, is_key)
+    yield Place(path, here, value, here.get("title") if fields else None)
     if isinstance(value, dict):
         others = [*here.get("patternProperties", {}).values(), here.get("additionalProperties")]
         other = next((each for each in others if isinstance(each, dict)), {})
         for name, each in value.items():
-            yield from places(each, fields.get(name, other), (*path, name), is_key=not fields)
+            yield from places(each, fields.get(name, other), (*path, name))
     elif isinstance(value, list):
         for at, each in enumerate(value):
             yield from places(each, here.get("items", {}), (*path, at))
