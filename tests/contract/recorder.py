@@ -127,12 +127,16 @@ class Recorder(Records, mocks.Mocks):
         self.faults.append(f"a call of {args.token} was not planned")
         return {}
 
-    def run(self, program: Callable[[], Any]) -> Any:
+    def run(self, program: Callable[[], Any], *, preview: bool = False) -> Any:
         """Runs a program to its end and returns the value of the output it returned.
 
         The loop is that of the last recorder that was installed.
+
+        Args:
+            program: Registers resources.
+            preview: Whether the program is told that this is a preview.
         """
-        _put_in_place(self)  # another recorder may have run since
+        _put_in_place(self, preview=preview)  # another recorder may have run since
         self._names.clear()
         result: list[Any] = []
 
@@ -165,16 +169,16 @@ R = TypeVar("R", bound=Recorder)
 def install(recorder: R, loop: asyncio.AbstractEventLoop) -> R:
     """Puts a recorder in the place of the engine, for programs that run in a loop."""
     asyncio.set_event_loop(loop)
-    _put_in_place(recorder)
+    _put_in_place(recorder, preview=False)
     return recorder
 
 
-def _put_in_place(recorder: Recorder) -> None:
+def _put_in_place(recorder: Recorder, *, preview: bool) -> None:
     mocks.set_mocks(
         recorder,
         project="gke-inference",
         stack="test",
-        preview=False,
+        preview=preview,
         monitor=_Monitor(recorder),
     )
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import pulumi
 import pytest
-from pulumi.runtime import settings
 from pulumi.runtime.config import set_all_config
 
 from infra.deploy import program
@@ -60,8 +59,7 @@ def run(cloud: CloudRecorder, *, updates: bool, **digests: str) -> None:
 def run_edited(cloud: CloudRecorder, edits: list[dict[str, Any]], *, updates: bool) -> None:
     """Run the engine's program for a changed prod."""
     set_all_config({f"{PROJECT}:{KEY}": json.dumps(edited("prod", edits))})
-    setattr(settings.SETTINGS, "dry_run", not updates)  # noqa: B010 - typed as a context's
-    cloud.run(lambda: runpy.run_path(PROGRAM, run_name="__main__") and None)
+    cloud.run(lambda: runpy.run_path(PROGRAM, run_name="__main__") and None, preview=not updates)
 
 
 def test_an_update_is_refused_before_anything_is_made(cloud: CloudRecorder) -> None:
