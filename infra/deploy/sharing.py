@@ -12,7 +12,7 @@ from gke_inference.namespace.team_share import TeamShare, TeamShareArgs
 from infra.deploy.ingress import ingress_args
 from infra.plan import RegionPlan
 from infra.plan.project import ProjectPlan
-from infra.stack import Delivery, DeliveryKind, DeliveryTool, Platform, Team
+from infra.stack import Delivery, Platform, Team
 
 
 def share(
@@ -86,8 +86,8 @@ def team_share_args(
         project_number=project.number,
         tpu_chips=settings.chips.tpu,
     )
-    if delivery.kind is DeliveryKind.GITOPS:
-        args["delivery"] = (delivery.tool or DeliveryTool.CONFIG_SYNC).value
+    if delivery.applied_with is not None:
+        args["delivery"] = delivery.applied_with.value
     if settings.deployers:
         args["deployers"] = list(settings.deployers)
     return args

@@ -30,7 +30,7 @@ def resolve_sites(
             project=project,
             storage=storage.regions[name],
             is_autopilot=region.mode is ClusterMode.AUTOPILOT,
-            grants_weights=platform.layer is not Layer.SERVING,
+            grants_weights=platform.has_clusters(),
             grants_caches=platform.layer is Layer.ALL,
             gated_buckets=gated_buckets.get(name, ()),
             reports_usage=platform.gated_clients() is not None,
