@@ -15,7 +15,7 @@ from infra.deploy.serving_arguments import granted_secrets, server_args, weights
 from infra.plan import RegionPlan, ServedModel
 from infra.plan.batches import SERVICE, BatchPlan
 from infra.plan.names import object_name
-from infra.plan.queue_places import team_namespace
+from infra.plan.queues import team_namespace
 from infra.stack import BatchEngine, Form
 
 _TOKENS_FLAG: Final = "max-num-batched-tokens"

@@ -13,8 +13,7 @@ from gke_inference.queues.job_queue import (
     team_queue_name,
 )
 from infra.plan import RegionPlan
-from infra.plan.queue_places import team_namespace
-from infra.plan.queues import QueueFlavorPlan, QueuePlan
+from infra.plan.queues import QueueFlavorPlan, QueuePlan, team_namespace
 
 
 def build_queues(

@@ -9,10 +9,10 @@ from gke_inference.intent.intent import intent_of
 from gke_inference.intent.rules import problems
 from infra.plan import CapacityByRegion, RegionCapacity
 from infra.plan.batches import answering, region_of
+from infra.plan.capacity import queue_region
 from infra.plan.engine import intent_words
 from infra.plan.names import object_name
-from infra.plan.queue_places import queue_region
-from infra.rules.fields import in_stack
+from infra.rules.engines import in_stack
 from infra.stack import BatchEngine, Batches, Layer, Model, Platform, Queue, Task
 
 _LONGEST_MODEL = 50
