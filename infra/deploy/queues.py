@@ -35,10 +35,10 @@ def build_queues(
     behind = pulumi.ResourceOptions.merge(
         inside, pulumi.ResourceOptions(depends_on=[operator, *after])
     )
-    made: list[pulumi.Resource] = [
+    resources: list[pulumi.Resource] = [
         JobQueue(f"queue-{queue.name}", queue_args(queue), behind) for queue in region.queues
     ]
-    last = pulumi.ResourceOptions.merge(behind, pulumi.ResourceOptions(depends_on=made))
+    last = pulumi.ResourceOptions.merge(behind, pulumi.ResourceOptions(depends_on=resources))
     return [
         JobNamespace(f"{region.name}-jobs-{team}", args, last)
         for team, args in namespace_args(region).items()

@@ -39,13 +39,13 @@ def check_batch_engines(platform: Platform, by_region: CapacityByRegion) -> Iter
         if model is None:
             yield one_of(where, name, sorted(known_models))
             continue
-        found = list(_check_model(where, name, model))
-        found += _check_place(platform, batches, where, own)
-        found += _check_teams(platform, where, name, model)
-        yield from found
+        own_problems = list(_check_model(where, name, model))
+        own_problems += _check_place(platform, batches, where, own)
+        own_problems += _check_teams(platform, where, name, model)
+        yield from own_problems
         queue = platform.queues.get(own.queue)
         known = platform.capacity.keys()
-        if not found and queue and all(each.capacity in known for each in queue.flavors):
+        if not own_problems and queue and all(each.capacity in known for each in queue.flavors):
             here = [by_region[each.capacity][region] for each in queue.flavors]
             yield from _check_hardware(where, name, model, own, here)
             yield from _check_share(where, own, queue, here)

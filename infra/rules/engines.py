@@ -89,13 +89,13 @@ def _rungs(
     platform: Platform, by_region: CapacityByRegion, model: Model, capacity: str
 ) -> dict[str, Rung]:
     """Return all rungs of a capacity in a model's regions, or none if one of them is invalid."""
-    found: dict[int, Rung] = {}
+    by_place: dict[int, Rung] = {}
     for region in platform.regions_of(model) if capacity in platform.capacity else ():
         resolved = by_region[capacity][region]
         if resolved.problems:
             return {}  # check_capacity reports them
-        found.update(resolved.rungs)
-    return {join("capacity", capacity, "rungs", at): found[at] for at in sorted(found)}
+        by_place.update(resolved.rungs)
+    return {join("capacity", capacity, "rungs", at): by_place[at] for at in sorted(by_place)}
 
 
 def in_stack(
