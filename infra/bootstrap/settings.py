@@ -162,12 +162,12 @@ class StackSettings:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "StackSettings":
         """Return the settings from `as_dict` output, perhaps of another version."""
-        known = {each.name for each in fields(cls)}
-        found = {key: value for key, value in values.items() if key in known}
-        found["ci"] = None if values["ci"] is None else Ci(**values["ci"])
+        names = {each.name for each in fields(cls)}
+        chosen = {key: value for key, value in values.items() if key in names}
+        chosen["ci"] = None if values["ci"] is None else Ci(**values["ci"])
         for key in ("services", "upstream_secrets"):
-            found[key] = tuple(values.get(key, ()))
-        return cls(**found)
+            chosen[key] = tuple(values.get(key, ()))
+        return cls(**chosen)
 
 
 @dataclass(frozen=True)

@@ -174,13 +174,13 @@ def _backend(backends: BackendsPlan, region: RegionPlan, backend: Backend) -> Ba
 
 
 def _target(names: Names, project: ProjectPlan, place: BackendTarget) -> TargetSettings:
-    found = {name: getattr(place, name) for name in TargetFields.model_fields}
+    fields = {name: getattr(place, name) for name in TargetFields.model_fields}
     if place.kind is BackendKind.VERTEX:
-        found["project"] = place.project or project.id
+        fields["project"] = place.project or project.id
     if place.secret is not None:
         secret = names.backend_secret(place.secret)
-        found["secret"] = f"projects/{project.id}/secrets/{secret}"
+        fields["secret"] = f"projects/{project.id}/secrets/{secret}"
     if place.service is not None:
         caller = f"{names.backend_caller()}@{project.id}.iam.gserviceaccount.com"
-        found["service_account"] = caller
-    return TargetSettings(**found)
+        fields["service_account"] = caller
+    return TargetSettings(**fields)

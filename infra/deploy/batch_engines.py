@@ -15,7 +15,7 @@ from infra.deploy.serving_arguments import granted_secrets, server_args, weights
 from infra.plan import RegionPlan, ServedModel
 from infra.plan.batches import SERVICE, BatchPlan
 from infra.plan.names import object_name
-from infra.plan.queue_places import team_namespace
+from infra.plan.queues import team_namespace
 from infra.stack import BatchEngine, Form
 
 _TOKENS_FLAG: Final = "max-num-batched-tokens"
@@ -65,7 +65,7 @@ def identity_args(
         if "models" in access:
             access["draft"] = access.pop("models")
         access["models"] = access.pop("weights")
-    made = WorkloadIdentityArgs(
+    identity = WorkloadIdentityArgs(
         bucket_roles={
             "batches": BucketAccessArgs(access="write", bucket=batches),
             "caches": BucketAccessArgs(access="write", bucket=buckets["caches"]),
@@ -77,8 +77,8 @@ def identity_args(
         service_account_name=account(served),
     )
     if secrets := granted_secrets(replace(served, is_first=True)):
-        made["secrets"] = secrets
-    return made
+        identity["secrets"] = secrets
+    return identity
 
 
 def account(served: ServedModel) -> str:

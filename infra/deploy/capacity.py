@@ -48,11 +48,11 @@ def build_capacity(
             for name, args in pool_args(site, capacity).items()
         ]
         behind = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=pools))
-        made: list[pulumi.Resource] = [
+        resources: list[pulumi.Resource] = [
             ComputeClass(f"{site.region.name}-{name}", args, behind)
             for name, args in class_args(site, capacity).items()
         ]
-        classes += made or pools  # a pool with queued provisioning has no class
+        classes += resources or pools  # a pool with queued provisioning has no class
     return classes
 
 
@@ -72,9 +72,9 @@ def placement_args(region: RegionPlan) -> dict[str, CompactPlacementArgs]:
 def class_args(site: Site, capacity: RegionCapacity) -> dict[str, ComputeClassArgs]:
     """Return the arguments of a capacity's compute classes, by class name."""
     settings = capacity.settings
-    made: dict[str, ComputeClassArgs] = {}
+    classes: dict[str, ComputeClassArgs] = {}
     if capacity.is_queued:
-        return made  # its nodes are created for a ProvisioningRequest, never for a pod
+        return classes  # its nodes are created for a ProvisioningRequest, never for a pod
     for kind, name in capacity.classes.items():
         args = ComputeClassArgs(
             class_name=name,
@@ -88,8 +88,8 @@ def class_args(site: Site, capacity: RegionCapacity) -> dict[str, ComputeClassAr
             args["boot_disk_key"] = site.region.settings.data_key
         if capacity.name in site.placements:
             args["placement_policy"] = site.placements[capacity.name]
-        made[name] = args
-    return made
+        classes[name] = args
+    return classes
 
 
 def pool_args(site: Site, capacity: RegionCapacity) -> dict[str, AcceleratorPoolArgs]:
@@ -98,7 +98,7 @@ def pool_args(site: Site, capacity: RegionCapacity) -> dict[str, AcceleratorPool
     if settings.node_pools is None:
         return {}
     classes = capacity.classes
-    made: dict[str, AcceleratorPoolArgs] = {}
+    pools: dict[str, AcceleratorPoolArgs] = {}
     for at, rung in capacity.arguments.items():
         args = AcceleratorPoolArgs(
             cluster=site.cluster_name,
@@ -127,8 +127,8 @@ def pool_args(site: Site, capacity: RegionCapacity) -> dict[str, AcceleratorPool
             args["boot_disk_key"] = site.region.settings.data_key
         if capacity.name in site.placements:
             args["placement_policy"] = site.placements[capacity.name]
-        made[pool_name(capacity.name, at)] = args
-    return made
+        pools[pool_name(capacity.name, at)] = args
+    return pools
 
 
 def image_cache_args(cache: ImageCachePlan | None) -> NodeImageCacheArgs | None:

@@ -61,8 +61,8 @@ def after_kinds(region: RegionPlan, inside: pulumi.ResourceOptions) -> pulumi.Re
     if region.settings.mode is not ClusterMode.AUTOPILOT or not is_new:
         return inside
     args = ClusterKindsArgs(kinds=[*_KINDS, *(_GATEWAY_KINDS if region.serves_models else ())])
-    made = ClusterKinds(f"{region.name}-kinds", args, inside)
-    behind = pulumi.ResourceOptions(depends_on=[made])
+    kinds = ClusterKinds(f"{region.name}-kinds", args, inside)
+    behind = pulumi.ResourceOptions(depends_on=[kinds])
     return pulumi.ResourceOptions.merge(inside, behind)
 
 

@@ -10,7 +10,7 @@ from gke_inference.delivery.settings import DEFAULT_BRANCH
 from infra.plan import RegionPlan
 from infra.plan.names import Names
 from infra.plan.project import ProjectPlan
-from infra.stack import Delivery, DeliveryKind, DeliverySourceKind
+from infra.stack import Delivery, DeliverySourceKind
 
 
 def sync_clusters(
@@ -70,8 +70,8 @@ def config_sync_args(
 
 def delivery_args(delivery: Delivery, region: RegionPlan) -> ModelDeliveryArgs | None:
     """Return the source of a team's models in a region, or None if Pulumi applies them."""
-    source = delivery.source
-    if delivery.kind is not DeliveryKind.GITOPS or source is None or delivery.tool is None:
+    source, tool = delivery.source, delivery.applied_with
+    if source is None or tool is None:
         return None
     is_git = source.kind is DeliverySourceKind.GIT
     args = ModelDeliveryArgs(
@@ -79,7 +79,7 @@ def delivery_args(delivery: Delivery, region: RegionPlan) -> ModelDeliveryArgs |
         kind=source.kind,
         location=str(source.repo if is_git else source.image),
         namespace=region.namespace,
-        tool=delivery.tool,
+        tool=tool,
     )
     if is_git:
         args["branch"] = source.branch or DEFAULT_BRANCH

@@ -85,17 +85,17 @@ def _fronted(
         for region, parts in built.items()
         if parts.published is not None
     }
-    found: dict[str, Any] = {"attachments": attachments} if attachments else {}
+    outputs: dict[str, Any] = {"attachments": attachments} if attachments else {}
     if front is not None:
-        found["front"] = front
+        outputs["front"] = front
     paths, gateway = plan.front.paths, plan.front.gateway
     if gateway.has_fleet_gateway:
-        found["model_endpoints"] = {
+        outputs["model_endpoints"] = {
             name: first.apply(lambda base, name=name: f"{base}{PATH_OF_MODELS}{name}")
             for name in plan.platform.models
         }
     elif gateway.front is Front.GLOBAL and paths:
-        found["model_endpoints"] = {
+        outputs["model_endpoints"] = {
             name: f"{gateway.endpoint('')}{PATH_OF_MODELS}{name}" for name in paths
         }
-    return found
+    return outputs

@@ -19,14 +19,14 @@ def build_folders(
     opts: pulumi.ResourceOptions,
 ) -> list[pulumi.Resource]:
     """Build the shared folder of the region, on Filestore or Lustre, if it has one."""
-    made: list[pulumi.Resource] = []
+    folders: list[pulumi.Resource] = []
     filestore = shared_folder_args(region, network.network)
     if filestore is not None:
-        made.append(SharedFolder(f"{region.name}-shared-folder", filestore, opts))
+        folders.append(SharedFolder(f"{region.name}-shared-folder", filestore, opts))
     lustre = lustre_folder_args(region, network.network)
     if lustre is not None:
-        made.append(LustreFolder(f"{region.name}-lustre-folder", lustre, opts))
-    return made
+        folders.append(LustreFolder(f"{region.name}-lustre-folder", lustre, opts))
+    return folders
 
 
 def shared_folder_args(region: RegionPlan, network: pulumi.Input[str]) -> SharedFolderArgs | None:

@@ -76,8 +76,10 @@ def _build_global(
     args = global_front_args(front, names, project, regions, network.network_id)
     if args is None:
         return None
-    made = pulumi.ResourceOptions(depends_on=build_front_certificate(front, project, opts))
-    return GlobalFront("front", args, pulumi.ResourceOptions.merge(opts, made)).address
+    after_certificate = pulumi.ResourceOptions(
+        depends_on=build_front_certificate(front, project, opts)
+    )
+    return GlobalFront("front", args, pulumi.ResourceOptions.merge(opts, after_certificate)).address
 
 
 def _lead(
@@ -176,7 +178,7 @@ def global_front_args(
             members=list(people.members),
         )
     if front.paths:
-        args["models"] = {name: list(found) for name, found in front.paths.items()}
+        args["models"] = {name: list(serving) for name, serving in front.paths.items()}
     if gateway.requests_per_minute is not None:
         args["requests_per_minute"] = gateway.requests_per_minute
     if front.timeout_seconds is not None:

@@ -77,7 +77,7 @@ def project_args(floor: Guardrail | None, project: ProjectPlan) -> ModelArmorPro
 
 def armor_calls(armor: Mapping[str, Guardrail], region: RegionPlan) -> list[ArmorCallArgs]:
     """Return the Model Armor calls of a region's gateway, one for each value of `failure`."""
-    found: list[ArmorCallArgs] = []
+    calls: list[ArmorCallArgs] = []
     for failure in Failure:
         of = {name: one for name, one in armor.items() if one.failure is failure}
         templates = {
@@ -89,7 +89,7 @@ def armor_calls(armor: Mapping[str, Guardrail], region: RegionPlan) -> list[Armo
         }
         if templates:
             longest = max(timeout_ms(one) for one in of.values())
-            found.append(
+            calls.append(
                 ArmorCallArgs(
                     failure=failure,
                     location=region.name,
@@ -97,7 +97,7 @@ def armor_calls(armor: Mapping[str, Guardrail], region: RegionPlan) -> list[Armo
                     timeout_ms=longest,
                 )
             )
-    return found
+    return calls
 
 
 def armor_gate_args(calls: list[ArmorCallArgs], names: Names) -> ModelArmorGateArgs:
@@ -112,16 +112,16 @@ def armor_gate_args(calls: list[ArmorCallArgs], names: Names) -> ModelArmorGateA
 
 def nemo_args(guardrails: GuardrailsPlan, names: Names) -> dict[str, NemoGuardrailsArgs]:
     """Return the guards of a region by name."""
-    found: dict[str, NemoGuardrailsArgs] = {}
+    by_name: dict[str, NemoGuardrailsArgs] = {}
     for name, guardrail in guardrails.guards.items():
-        found[name] = NemoGuardrailsArgs(
+        by_name[name] = NemoGuardrailsArgs(
             guard_name=_guard(name),
             namespace=names.gateway_namespace(),
             replicas=guardrails.replicas[name],
         )
         if files := rails_of(guardrail):
-            found[name]["files"] = files
-    return found
+            by_name[name]["files"] = files
+    return by_name
 
 
 def guards(used: Mapping[str, Guardrail], namespace: str) -> dict[str, ClientGuardArgs]:

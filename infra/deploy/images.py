@@ -31,7 +31,7 @@ def build_images(plan: Plan, opts: pulumi.ResourceOptions) -> list[pulumi.Resour
         args = ImageBuilderArgs(account_id=plan.images.builder, project=plan.project.id)
         builder = ImageBuilder("images-builder", args, opts)
     members = [] if builder is None else [builder.member]
-    made: list[pulumi.Resource] = [
+    resources: list[pulumi.Resource] = [
         EngineRepository(f"{region.name}-images", args, opts)
         for region in regions
         if (args := _repository(images, region, members)) is not None
@@ -41,15 +41,17 @@ def build_images(plan: Plan, opts: pulumi.ResourceOptions) -> list[pulumi.Resour
         args = _attestor(plan.images.attestor, plan.project, regions[0].name, members)
         attestor = ImageAttestor("images", args, opts)
         admission = _admission(regions, images, attestor)
-        made.append(ImageAdmission("images-admission", admission, opts))
+        resources.append(ImageAdmission("images-admission", admission, opts))
     if images.build is not None and builder is not None:
         if images.build.source is None:
             ImageSources("images-sources", _sources(plan.images, regions[0], builder), opts)
         else:
             triggers = _build(plan.images, images.build, images.build.source, builder, attestor)
-            behind = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=made))
+            behind = pulumi.ResourceOptions.merge(
+                opts, pulumi.ResourceOptions(depends_on=resources)
+            )
             ImageBuild("images-build", triggers, behind)
-    return made
+    return resources
 
 
 def build_pull_through(

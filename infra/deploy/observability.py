@@ -37,8 +37,8 @@ def observe(plan: Plan, after: list[pulumi.Resource]) -> None:
         if receiver.kind in SECRET_KINDS
     }
     alerts = alerts_args(plan, secrets)
-    made = None if alerts is None else Alerts("alerts", alerts, opts)
-    set_budget(plan, opts, None if made is None else made.channels)
+    policies = None if alerts is None else Alerts("alerts", alerts, opts)
+    set_budget(plan, opts, None if policies is None else policies.channels)
 
 
 def set_budget(

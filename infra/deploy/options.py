@@ -94,10 +94,10 @@ def owned(names: Names) -> pulumi.ResourceTransformation:
 def labeled(props: dict[str, Any], team: str) -> dict[str, Any]:
     """Return an object with the label of a team, including its pod templates."""
     spec: Any = props.get("spec")
-    made = _with_label(props, team)
+    with_label = _with_label(props, team)
     if not isinstance(spec, dict):
-        return made
-    return {**made, "spec": _templates(cast("dict[str, Any]", spec), team)}
+        return with_label
+    return {**with_label, "spec": _templates(cast("dict[str, Any]", spec), team)}
 
 
 def _with_label(value: dict[str, Any], team: str) -> dict[str, Any]:

@@ -13,8 +13,7 @@ from gke_inference.queues.job_queue import (
     team_queue_name,
 )
 from infra.plan import RegionPlan
-from infra.plan.queue_places import team_namespace
-from infra.plan.queues import QueueFlavorPlan, QueuePlan
+from infra.plan.queues import QueueFlavorPlan, QueuePlan, team_namespace
 
 
 def build_queues(
@@ -36,10 +35,10 @@ def build_queues(
     behind = pulumi.ResourceOptions.merge(
         inside, pulumi.ResourceOptions(depends_on=[operator, *after])
     )
-    made: list[pulumi.Resource] = [
+    resources: list[pulumi.Resource] = [
         JobQueue(f"queue-{queue.name}", queue_args(queue), behind) for queue in region.queues
     ]
-    last = pulumi.ResourceOptions.merge(behind, pulumi.ResourceOptions(depends_on=made))
+    last = pulumi.ResourceOptions.merge(behind, pulumi.ResourceOptions(depends_on=resources))
     return [
         JobNamespace(f"{region.name}-jobs-{team}", args, last)
         for team, args in namespace_args(region).items()

@@ -250,15 +250,15 @@ def bucket_args(
         models["cache_zones"] = list(region.storage.cache_zones)
         models["cache_days"] = storage.cache_days
         models["cache_on_write"] = storage.cache_on_write
-    made = {"models": models} if region.settings.existing.bucket is None else {}
+    by_role = {"models": models} if region.settings.existing.bucket is None else {}
     if region.served:
-        made["caches"] = _caches_args(region, None)
+        by_role["caches"] = _caches_args(region, None)
     for team in teams:
-        made[f"caches-{team}"] = _caches_args(region, team)
+        by_role[f"caches-{team}"] = _caches_args(region, team)
     if region.settings.data_key is not None:
-        for args in made.values():
+        for args in by_role.values():
             args["kms_key"] = region.settings.data_key
-    return made
+    return by_role
 
 
 def _caches_args(region: RegionPlan, team: str | None) -> ModelBucketArgs:

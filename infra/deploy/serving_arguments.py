@@ -43,7 +43,7 @@ def identity_args(
         access = weights_access(served, buckets["models"])
     if served.site.grants_caches:
         access["caches"] = {"access": "write", "bucket": buckets["caches"]}
-    made = WorkloadIdentityArgs(
+    identity = WorkloadIdentityArgs(
         bucket_roles=access,
         namespace=served.namespace,
         project=served.site.project.id,
@@ -51,8 +51,8 @@ def identity_args(
         service_account_name=served.object_name,
     )
     if secrets := granted_secrets(served):
-        made["secrets"] = secrets
-    return made
+        identity["secrets"] = secrets
+    return identity
 
 
 def granted_secrets(served: ServedModel) -> list[str]:
@@ -192,10 +192,10 @@ def scaling_args(
     `target_kinds` names the kind of targets that are not Deployments, by hardware kind.
     """
     model, kinds = served.settings, cast("Mapping[str, TargetKind]", target_kinds or {})
-    made: dict[str, AutoscalingArgs] = {}
+    by_kind: dict[str, AutoscalingArgs] = {}
     for kind, deployment in served.deployments.items():
         fills = served.form is Form.PAIRED and kind == "gpu"
-        made[deployment] = AutoscalingArgs(
+        by_kind[deployment] = AutoscalingArgs(
             cluster_location=region.location,
             cluster_name=region.cluster_name,
             engine=model.engine,
@@ -211,8 +211,8 @@ def scaling_args(
             targets=model.autoscaling,
         )
         if model.disaggregated is not None:
-            made[deployment]["signals"] = ["kv-cache"]
-    return made
+            by_kind[deployment]["signals"] = ["kv-cache"]
+    return by_kind
 
 
 def prefill_scaling_args(
@@ -223,13 +223,13 @@ def prefill_scaling_args(
     They follow the queue of prompts. The KV cache of a prefill replica says little of its load: it
     only holds blocks until decode replicas have read them.
     """
-    model, made = served.settings, dict[str, AutoscalingArgs]()
+    model, by_kind = served.settings, dict[str, AutoscalingArgs]()
     if model.disaggregated is None:
-        return made
+        return by_kind
     targets = model.disaggregated.prefill.autoscaling
     kinds = cast("Mapping[str, TargetKind]", target_kinds or {})
     for kind, deployment in served.deployments.items():
-        made[deployment] = AutoscalingArgs(
+        by_kind[deployment] = AutoscalingArgs(
             engine=model.engine,
             max_replicas=served.maximum,
             min_replicas=served.minimum,
@@ -244,7 +244,7 @@ def prefill_scaling_args(
                 queue_depth=targets.queue_depth, running_requests=targets.running_requests
             ),
         )
-    return made
+    return by_kind
 
 
 def monitoring_args(

@@ -12,7 +12,7 @@ from gke_inference.namespace.team_share import TeamShare, TeamShareArgs
 from infra.deploy.ingress import ingress_args
 from infra.plan import RegionPlan
 from infra.plan.project import ProjectPlan
-from infra.stack import Delivery, DeliveryKind, DeliveryTool, Platform, Team
+from infra.stack import Delivery, Platform, Team
 
 
 def share(
@@ -29,7 +29,7 @@ def share(
         buckets: Names of the region's buckets, by role.
         inside: Options of objects in its cluster.
     """
-    made: list[pulumi.Resource] = []
+    resources: list[pulumi.Resource] = []
     ingress = ingress_args(region, has_gateway=False) if region.has_network_policies else None
     is_first = region.name == min(platform.regions)
     for team, settings in platform.teams.items():
@@ -37,10 +37,12 @@ def share(
         namespace = ServingNamespace(f"{region.name}-{team}", args, inside)
         behind = pulumi.ResourceOptions(depends_on=[namespace])
         read = settings.buckets if is_first else ()
-        given = team_share_args(region.project, platform.delivery, team, settings, buckets, read)
+        share_args = team_share_args(
+            region.project, platform.delivery, team, settings, buckets, read
+        )
         opts = pulumi.ResourceOptions.merge(inside, behind)
-        made += [namespace, TeamShare(f"{region.name}-{team}-share", given, opts)]
-    return made
+        resources += [namespace, TeamShare(f"{region.name}-{team}-share", share_args, opts)]
+    return resources
 
 
 def team_namespace_args(
@@ -86,8 +88,8 @@ def team_share_args(
         project_number=project.number,
         tpu_chips=settings.chips.tpu,
     )
-    if delivery.kind is DeliveryKind.GITOPS:
-        args["delivery"] = (delivery.tool or DeliveryTool.CONFIG_SYNC).value
+    if delivery.applied_with is not None:
+        args["delivery"] = delivery.applied_with.value
     if settings.deployers:
         args["deployers"] = list(settings.deployers)
     return args
@@ -100,10 +102,10 @@ def caches_role(team: str) -> str:
 
 def route_sources(teams: Mapping[str, Team]) -> list[RouteSourceArgs]:
     """Return the namespaces whose routes may attach to the gateway."""
-    found: list[RouteSourceArgs] = []
+    sources: list[RouteSourceArgs] = []
     for name, team in teams.items():
         source = RouteSourceArgs(namespace=name)
         if team.hostname is not None:
             source["hostname"] = team.hostname
-        found.append(source)
-    return found
+        sources.append(source)
+    return sources

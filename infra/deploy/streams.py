@@ -40,10 +40,10 @@ def stream_to_models(
         identity = WorkloadIdentity(f"{logical}-identity", identity_args(stream, region), behind)
         args = topics_args(stream, region.project, identity.principal)
         # A project has no workload pool, and therefore no principals, before its first cluster.
-        known = pulumi.ResourceOptions(depends_on=[identity])
-        topics = None if args is None else StreamTopics(f"{logical}-topics", args, known)
+        after_identity = pulumi.ResourceOptions(depends_on=[identity])
+        topics = None if args is None else StreamTopics(f"{logical}-topics", args, after_identity)
         access = table_args(stream, identity.principal)
-        table = None if access is None else StreamTable(f"{logical}-table", access, known)
+        table = None if access is None else StreamTable(f"{logical}-table", access, after_identity)
         StreamWorker(
             logical,
             worker_args(stream, region, gateway, address, topics),

@@ -94,12 +94,12 @@ def standings(
         beside_others: whether what is in use belongs to others, so that both must fit. What
             reservations hold is the stack's own in any case.
     """
-    found: list[Standing] = []
+    compared: list[Standing] = []
     for need in needs:
         limit = limit_of(need)
         beside = in_use_by_others(need, limit) if limit is not None and beside_others else 0
-        found.append(Standing(need, limit, need.amount + beside))
-    return found
+        compared.append(Standing(need, limit, need.amount + beside))
+    return compared
 
 
 def request(standing: Standing, project: str, email: str | None = None) -> Request:

@@ -85,7 +85,7 @@ def _firewalls(plan: Plan) -> Iterator[QuotaRequirement]:
 
 def _accelerator_networks(region: RegionPlan) -> Iterator[QuotaRequirement]:
     """Yield the networks that GKE creates for RDMA: per zone and machine type of a cluster."""
-    found = {
+    networks = {
         (zone, rung.accelerator, rung.machine_type)
         for capacity in region.used_capacity
         for at in capacity.rdma_rungs
@@ -93,7 +93,7 @@ def _accelerator_networks(region: RegionPlan) -> Iterator[QuotaRequirement]:
         for zone in capacity.zones[at]
     }
     who = f"made by GKE for RDMA in {region.name}"
-    for _, accelerator, name in sorted(found):
+    for _, accelerator, name in sorted(networks):
         network = machine(accelerator, name).network
         for quota, amount in ({} if network is None else profile_networks(network)).items():
             yield QuotaRequirement(metric(quota), None, "network", who, amount)

@@ -18,7 +18,6 @@ from gke_inference.catalogue.prices import (
 from gke_inference.catalogue.quotas import boot_disk
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.storage.rules import class_steps
-from infra.estimate.cost_network import front_parts, network_parts
 from infra.estimate.cost_parts import (
     ACCELERATORS,
     CLUSTER,
@@ -30,16 +29,16 @@ from infra.estimate.cost_parts import (
     Nodes,
     Part,
     always,
-    listed,
-    part,
-    replicas,
-)
-from infra.estimate.cost_services import (
     backend_parts,
     batch_parts,
     client_parts,
+    front_parts,
     guardrail_parts,
+    listed,
+    network_parts,
+    part,
     personal_parts,
+    replicas,
     stream_parts,
 )
 from infra.estimate.usage import DEFAULT_USAGE, Usage
@@ -209,7 +208,7 @@ def _parts(plan: Plan, machines: Bill, mean_share: float, usage: Usage) -> Itera
         nodes = [*([system] if system else []), *_accelerator_nodes(region, machines)]
         if plan.has_clusters:
             yield from network_parts(
-                plan.front.gateway, name, nodes, usage, has_nat=plan.network.is_created
+                plan.front, name, nodes, usage, has_nat=plan.network.is_created
             )
             yield from client_parts(region)
             yield from guardrail_parts(plan.guardrails, region)

@@ -94,10 +94,10 @@ def _endpoints(model: Model) -> tuple[str, ...]:
 
 
 def _teams(clients: Clients) -> dict[str, tuple[str, ...]]:
-    found = {name: team.models or () for name, team in clients.teams.items()}
+    by_team = {name: team.models or () for name, team in clients.teams.items()}
     if clients.anonymous is None:
-        return found
-    return {**found, ANONYMOUS: found.get(ANONYMOUS, ())}
+        return by_team
+    return {**by_team, ANONYMOUS: by_team.get(ANONYMOUS, ())}
 
 
 def region_of(settings: Batches, regions: Iterable[str]) -> str:

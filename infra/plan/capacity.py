@@ -12,8 +12,7 @@ from gke_inference.catalogue.problems import join
 from gke_inference.catalogue.rung_settings import RungArgs, RungSettings
 from gke_inference.catalogue.rungs import Rung, check_rung
 from infra.plan.names import pool_name
-from infra.plan.queue_places import queue_region
-from infra.stack import Capacity, Layer, Model, Platform
+from infra.stack import Capacity, Layer, Model, Platform, Queue
 
 
 @dataclass(frozen=True)
@@ -283,3 +282,14 @@ def rungs(capacity: RegionCapacity, kind: str = "any") -> list[RungArgs]:
         else:
             made.append(_changed(args, node_pools=(pool_name(capacity.name, at),)))
     return made
+
+
+def queue_region(platform: Platform, queue: Queue) -> str | None:
+    """Return the region of a queue's jobs, or None if no region has rungs of every capacity."""
+    if queue.region is not None:
+        return queue.region
+    wanted = [platform.capacity.get(flavor.capacity) for flavor in queue.flavors]
+    for region in sorted(platform.regions):
+        if all(each is None or each.rungs_in(region) for each in wanted):
+            return region
+    return None

@@ -11,7 +11,6 @@ from infra.stack import (
     ClientTeam,
     Counters,
     Guardrail,
-    Layer,
     Model,
     Platform,
     StoreNodes,
@@ -105,7 +104,7 @@ def resolve_gates(
         clients: Its clients.
         guards: Guardrails that gates call, by name.
     """
-    if clients is None or platform.layer is Layer.SERVING:
+    if clients is None or not platform.has_clusters():
         return {}
     cache, regions = clients.settings.cache, platform.regions_with_gateway()
     return {

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from gke_inference.cluster.settings import Maintenance
 from infra.plan.names import Names
 from infra.plan.system_nodes import SystemNodes, system_nodes
-from infra.stack import ClusterSpread, Layer, Platform
+from infra.stack import ClusterSpread, Platform
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def resolve_cluster(platform: Platform, region: str, names: Names) -> ClusterPla
         location=location,
         name=name,
         node_account=names.node_account(region),
-        system_nodes=system_nodes(settings) if platform.layer is not Layer.SERVING else None,
+        system_nodes=system_nodes(settings) if platform.has_clusters() else None,
         maintenance=platform.maintenance_of(region),
         holds_upgrades=platform.holds_upgrades(region),
         has_traces=platform.monitoring.traces is not None,

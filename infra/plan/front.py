@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
-from infra.stack import ClientCertificates, Front, Gateway, Layer, People, Platform, Team
+from infra.stack import ClientCertificates, Front, Gateway, People, Platform, Team
 
 
 @dataclass(frozen=True)
@@ -54,18 +54,10 @@ class FrontPlan:
     """Replicas of the body router, and of the model catalog."""
     timeout_seconds: int | None
     """Longest timeout of a model; None without models."""
-    is_own: bool
-    """Whether the stack has gateways of its own, not those of its platform."""
-
-    @property
-    def has_load_balancer(self) -> bool:
-        """Whether the stack has its own load balancer over its regions."""
-        return self.is_own and self.gateway.front is Front.GLOBAL
-
-    @property
-    def has_body_router(self) -> bool:
-        """Whether the stack has a Gateway whose routes need the model of a body in a header."""
-        return self.is_own and not self.gateway.has_fleet_gateway
+    has_load_balancer: bool
+    """Whether the stack has its own load balancer over its regions."""
+    has_body_router: bool
+    """Whether the stack has a Gateway whose routes need the model of a body in a header."""
 
     @property
     def hostnames(self) -> list[str]:
@@ -80,6 +72,7 @@ def resolve_front(platform: Platform) -> FrontPlan:
     regions = platform.regions_with_gateway()
     routed = tuple(name for name in regions if name not in gateway.drain)
     served = {name: set(platform.models_in(name)) for name in routed}
+    has_gateways = platform.has_clusters()
 
     def serving(models: Iterable[str]) -> tuple[str, ...]:
         wanted = set(models)
@@ -108,7 +101,8 @@ def resolve_front(platform: Platform) -> FrontPlan:
         timeout_seconds=max(
             (model.timeout_seconds for model in platform.models.values()), default=None
         ),
-        is_own=platform.layer is not Layer.SERVING,
+        has_load_balancer=has_gateways and gateway.front is Front.GLOBAL,
+        has_body_router=has_gateways and not gateway.has_fleet_gateway,
     )
 
 

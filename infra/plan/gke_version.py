@@ -19,11 +19,11 @@ FROM_ZERO = "hpa-scale-to-zero"
 
 def needed(region: RegionPlan) -> tuple[str, str]:
     """Return the oldest GKE version with all features that a region uses, and what requires it."""
-    found = dict(_features(region))
-    if not found:
+    by_feature = dict(_features(region))
+    if not by_feature:
         return "", "nothing"
-    least = max(found, key=version_key)
-    return least, found[least]
+    least = max(by_feature, key=version_key)
+    return least, by_feature[least]
 
 
 def scales_from_zero(region: RegionPlan) -> str:

@@ -67,14 +67,14 @@ def rails_of(guardrail: Guardrail) -> dict[str, str]:
     folder = ROOT / guardrail.config
     if ROOT not in folder.resolve().parents or not folder.is_dir():
         raise ValueError(f"must be a folder of the repository, got {guardrail.config!r}")
-    found: dict[str, str] = {}
+    rails: dict[str, str] = {}
     for file in sorted(folder.iterdir()):
         if file.name.startswith((".", "__")):
             continue
         if file.is_dir():
             raise ValueError(f"must have no folders inside, got {file.name!r}")
         try:
-            found[file.name] = file.read_text(encoding="utf-8")
+            rails[file.name] = file.read_text(encoding="utf-8")
         except UnicodeDecodeError:
             raise ValueError(f"must have files of text only, got {file.name!r}") from None
-    return found
+    return rails

@@ -203,24 +203,24 @@ def _every_engine(capacities: Iterable[Capacity]) -> frozenset[str]:
 def _programs(platform: Platform, more: Iterable[str]) -> frozenset[str]:
     """Return the images that a stack runs whichever engines its models use."""
     models = platform.models.values()
-    found = {"model_catalogue", "weights_gate", *more}
+    programs = {"model_catalogue", "weights_gate", *more}
     if any(model.disaggregated is None and model.task.value == "generate" for model in models):
-        found.add("endpoint_picker")
+        programs.add("endpoint_picker")
     if any(model.disaggregated is not None for model in models):
-        found |= {"disaggregating_picker", "routing_sidecar"}
+        programs |= {"disaggregating_picker", "routing_sidecar"}
     if platform.batches is not None:
-        found.add("batch")
+        programs.add("batch")
     if platform.personal_images is not None:
-        found |= {"diffusion_tpu", "personal"}  # the worker creates jobs of the image server
+        programs |= {"diffusion_tpu", "personal"}  # the worker creates jobs of the image server
     if platform.streams:
-        found.add("stream")
+        programs.add("stream")
     if platform.queues:
-        found.add("queue_operator")
+        programs.add("queue_operator")
     if platform.monitoring.metrics_adapter:
-        found.add("metrics_adapter")
+        programs.add("metrics_adapter")
     if platform.claimed_capacity():  # what else their pods run has its digest in the lock
-        found |= {"dra_driver_gpu", "dra_driver_tpu"}
-    return frozenset(found)
+        programs |= {"dra_driver_gpu", "dra_driver_tpu"}
+    return frozenset(programs)
 
 
 def in_use(value: Any) -> Iterator[str]:

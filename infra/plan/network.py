@@ -69,8 +69,8 @@ def resolve_network(platform: Platform, names: Names, services_range: str | None
 def _interfaces(
     technology: str | None, ranges: Mapping[str, Ranges], names: Names
 ) -> InterfaceNetworks | None:
-    given = {name: each.accelerators for name, each in ranges.items()}
-    found = {name: cidr for name, cidr in given.items() if cidr is not None}
-    if technology is None or not found:
+    by_region = {name: each.accelerators for name, each in ranges.items()}
+    ranges_set = {name: cidr for name, cidr in by_region.items() if cidr is not None}
+    if technology is None or not ranges_set:
         return None
-    return InterfaceNetworks(names.accelerator_networks(), technology, found)
+    return InterfaceNetworks(names.accelerator_networks(), technology, ranges_set)

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from infra.plan.queue_places import queue_region, team_namespace
+from infra.plan.capacity import queue_region
+from infra.plan.queues import team_namespace
 from infra.stack import Model, PersonalImages, Platform
 
 

@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from infra.plan.capacity import RegionCapacity
+from infra.plan.capacity import RegionCapacity, queue_region
 from infra.plan.names import pool_name
-from infra.plan.queue_places import queue_region, team_namespace
 from infra.stack import Platform, Queue
 
 
@@ -82,3 +81,8 @@ def resolve_queues(
         for name, queue in platform.queues.items()
         if queue_region(platform, queue) == region
     )
+
+
+def team_namespace(team: str) -> str:
+    """Return the namespace of a team's jobs, the same for all queues."""
+    return f"jobs-{team}"

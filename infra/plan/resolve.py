@@ -180,11 +180,8 @@ class Plan:
     """Regions, in stack order."""
     models: Mapping[str, tuple[ServedModel, ...]]
     """Every model in each of its regions, each followed by its canary."""
-
-    @property
-    def has_clusters(self) -> bool:
-        """Whether the stack has clusters: a serving stack uses those of its platform."""
-        return self.names.layer is not Layer.SERVING
+    has_clusters: bool
+    """Whether the stack has clusters and gateways, not those of its platform."""
 
     @property
     def has_gate(self) -> bool:
@@ -243,7 +240,7 @@ def resolve(platform: Platform) -> Plan:
         programs.add("body_router")
     if gates:
         programs.add("callout")
-    if guardrails.guards and front.is_own:
+    if guardrails.guards and platform.has_clusters():
         programs.add("guardrails")
     if backends is not None:
         programs.add("relay")
@@ -261,6 +258,7 @@ def resolve(platform: Platform) -> Plan:
         streams=streams,
         regions=regions,
         models=models,
+        has_clusters=platform.has_clusters(),
     )
 
 

@@ -30,7 +30,7 @@ def resolve_sites(
             project=project,
             storage=storage.regions[name],
             is_autopilot=region.mode is ClusterMode.AUTOPILOT,
-            grants_weights=platform.layer is not Layer.SERVING,
+            grants_weights=platform.has_clusters(),
             grants_caches=platform.layer is Layer.ALL,
             gated_buckets=gated_buckets.get(name, ()),
             reports_usage=platform.gated_clients() is not None,
@@ -52,9 +52,9 @@ def _gated_buckets(platform: Platform, storage: StoragePlan) -> dict[str, tuple[
     used = {name for model in models for name in platform.regions_of(model)}
     if platform.layer is not Layer.ALL or not used:
         return {}
-    found = {bucket_in(path) for model in models for path in model.weights_by_field().values()}
+    buckets = {bucket_in(path) for model in models for path in model.weights_by_field().values()}
     own = {storage.regions[name].model_bucket for name in used}
-    outside = {bucket for bucket in found if bucket is not None and bucket not in own}
+    outside = {bucket for bucket in buckets if bucket is not None and bucket not in own}
     return {min(used): tuple(sorted(outside))}
 
 

@@ -39,8 +39,8 @@ def name_in_cloud(inputs: Mapping[str, Any]) -> str:
     """
     metadata: Any = inputs.get("metadata")
     inner = cast("dict[str, Any]", metadata if isinstance(metadata, Mapping) else {})
-    found = [inputs.get(key) for key in _NAMES]
-    return next((each for each in (*found, inner.get("name")) if isinstance(each, str)), "")
+    names = [inputs.get(key) for key in _NAMES]
+    return next((each for each in (*names, inner.get("name")) if isinstance(each, str)), "")
 
 
 def may_be_lost(allowed: Collection[str], *names: str) -> bool:

@@ -56,14 +56,14 @@ def kept_outputs(platform: Platform, environment: Mapping[str, str]) -> dict[str
     path = environment[OUTPUTS]
     rule = "must be a file with the output of `pulumi stack output --json`"
     try:
-        found = json.loads(Path(path).read_text(encoding="utf-8"))
+        outputs = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         raise StackError([InputError(OUTPUTS, rule, path)]) from None
-    if not isinstance(found, dict):
+    if not isinstance(outputs, dict):
         raise StackError([InputError(OUTPUTS, rule, path)])
-    if _SECRET in json.dumps(found):
+    if _SECRET in json.dumps(outputs):
         raise StackError([InputError(OUTPUTS, "must have no secret, which would be lost", path)])
-    return {str(name): value for name, value in found.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return {str(name): value for name, value in outputs.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
 
 def unbuilt_problem(images: ImagesPlan, stack: str, *, on_twin: bool = False) -> InputError | None:

@@ -95,9 +95,9 @@ def write_models(stack: str, placements: Mapping[str, Placement], folder: Path =
     for name, placement in placements.items():
         put(platform, name, placement)
     parse(json.dumps(platform))
-    made = io.StringIO()
-    yaml.dump(document, made)  # pyright: ignore[reportUnknownMemberType]
-    file.write_text(made.getvalue(), encoding="utf-8")
+    written = io.StringIO()
+    yaml.dump(document, written)  # pyright: ignore[reportUnknownMemberType]
+    file.write_text(written.getvalue(), encoding="utf-8")
     return file
 
 
@@ -122,9 +122,9 @@ def put(platform: Any, name: str, placement: Placement) -> None:
         StackError: The document does not have the placement's region, or its model cannot move.
     """
     if placement.region not in platform["regions"]:
-        known = ", ".join(platform["regions"])
+        regions = ", ".join(platform["regions"])
         raise StackError(
-            [InputError("regions", f"must have {placement.region} for this choice, has {known}")]
+            [InputError("regions", f"must have {placement.region} for this choice, has {regions}")]
         )
     capacity = f"{_plain(name)}-plan"
     models: Any = platform.setdefault("models", CommentedMap())

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.problems import join
-from infra.stack import DeliveryKind, DeliveryTool, Layer, Monitoring, Platform, Serving
+from infra.stack import Delivery, Layer, Monitoring, Platform, Serving
 from infra.stack.problems import StackError, problems_of
 
 SettingsOf = Callable[[str], str]
@@ -65,10 +65,11 @@ def combined(document: dict[str, Any], settings_of: SettingsOf) -> Platform:
     if team.get("hostname"):
         settings["gateway"]["hostname"] = team["hostname"]
     watching = {**document.get("monitoring", {}), **settings.pop("monitoring", {})}
-    tool = _delivered_with(settings.pop("delivery", {}))
-    delivery = {**document.get("delivery", {}), **({} if tool is None else {"with": tool})}
-    whole = {**settings, **document, "delivery": delivery, "monitoring": watching}
+    shared = settings.pop("delivery", {})
     try:
+        tool = Delivery.model_validate_json(json.dumps(shared)).applied_with
+        delivery = {**document.get("delivery", {}), **({} if tool is None else {"with": tool})}
+        whole = {**settings, **document, "delivery": delivery, "monitoring": watching}
         return Platform.model_validate_json(json.dumps(whole))
     except ValidationError as error:
         found = problems_of(error)[0]
@@ -99,13 +100,6 @@ def _out_of_place(document: dict[str, Any]) -> Iterator[InputError]:
         if field in OF_THE_PLATFORM and field in Monitoring.model_fields:
             message = "must not be set when layer is serving: it applies to the platform's clusters"
             yield InputError(join("monitoring", str(field)), message, _brief(monitoring[field]))  # pyright: ignore[reportUnknownArgumentType]
-
-
-def _delivered_with(delivery: dict[str, Any]) -> str | None:
-    """Return the tool that applies the objects of models, or None if only Pulumi does."""
-    if delivery.get("kind") != DeliveryKind.GITOPS.value:
-        return None
-    return str(delivery.get("with", DeliveryTool.CONFIG_SYNC.value))
 
 
 def _brief(value: object) -> object:

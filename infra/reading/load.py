@@ -168,7 +168,7 @@ def refuse_collisions(name: str, platform: Platform, folder: Path) -> None:
 
 def serving_documents(folder: Path = STACKS) -> dict[str, Mapping[str, Any]]:
     """Return the raw serving stacks of a folder, by name. Skips files that cannot be read."""
-    found: dict[str, Mapping[str, Any]] = {}
+    documents: dict[str, Mapping[str, Any]] = {}
     for name in stack_names(folder):
         file = folder / f"Pulumi.{name}.yaml"
         with suppress(OSError, UnicodeDecodeError, StackError):
@@ -176,8 +176,8 @@ def serving_documents(folder: Path = STACKS) -> dict[str, Mapping[str, Any]]:
                 continue
             document = platform_of(file)
             if is_serving(document):
-                found[name] = document
-    return found
+                documents[name] = document
+    return documents
 
 
 def teams_of(name: str, folder: Path = STACKS) -> dict[str, str]:

@@ -133,11 +133,11 @@ def fetch(reference: str) -> Shared:
     if "/" not in reference:
         whole = "/".join((pulumi.get_organization(), pulumi.get_project(), reference))
     try:
-        found = wait_for(pulumi.StackReference("platform", whole).get_output_details(OUTPUT))
+        details = wait_for(pulumi.StackReference("platform", whole).get_output_details(OUTPUT))
     except Exception as error:  # noqa: BLE001 - where the engine refuses, the SDK has no type
         note = f", which cannot be read: {error}"
         raise StackError([InputError("platform", "must be a stack", whole, note)]) from None
-    return shared(reference, found.value or found.secret_value)
+    return shared(reference, details.value or details.secret_value)
 
 
 class Reference:

@@ -48,30 +48,30 @@ def _host(platform: Platform, team: str) -> str | None:
 
 def _names(models: Mapping[str, Any]) -> dict[str, str]:
     """Return the location of each name that clients may request."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for name, model in models.items():
-        found[name] = join("models", name)
+        names[name] = join("models", name)
         for at, adapter in enumerate(model.adapter_names(name)):
-            found.setdefault(adapter, join("models", name, "adapters", at))
+            names.setdefault(adapter, join("models", name, "adapters", at))
         for other in model.further_models:
-            found.setdefault(other, join("models", name, "images", "models", other))
-    return found
+            names.setdefault(other, join("models", name, "images", "models", other))
+    return names
 
 
 def _raw_names(models: Mapping[str, Any]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for name, model in models.items():
-        found[name] = join("models", name)
+        names[name] = join("models", name)
         written = cast("dict[str, Any]", model) if isinstance(model, dict) else {}
         form = _adapter_name(written.get("engine"))
         for at, adapter in enumerate(cast("list[Any]", written.get("adapters") or [])):
             asked = form.format(model=name, adapter=adapter)
-            found.setdefault(asked, join("models", name, "adapters", at))
+            names.setdefault(asked, join("models", name, "adapters", at))
         images: Any = written.get("images")
         others: Any = images.get("models") if isinstance(images, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
         for other in cast("dict[str, Any]", others) if isinstance(others, dict) else {}:
-            found.setdefault(other, join("models", name, "images", "models", other))
-    return found
+            names.setdefault(other, join("models", name, "images", "models", other))
+    return names
 
 
 def _adapter_name(written: Any) -> str:

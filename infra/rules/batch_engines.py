@@ -9,10 +9,10 @@ from gke_inference.intent.intent import intent_of
 from gke_inference.intent.rules import problems
 from infra.plan import CapacityByRegion, RegionCapacity
 from infra.plan.batches import answering, region_of
+from infra.plan.capacity import queue_region
 from infra.plan.engine import intent_words
 from infra.plan.names import object_name
-from infra.plan.queue_places import queue_region
-from infra.rules.fields import in_stack
+from infra.rules.engines import in_stack
 from infra.stack import BatchEngine, Batches, Layer, Model, Platform, Queue, Task
 
 _LONGEST_MODEL = 50
@@ -39,13 +39,13 @@ def check_batch_engines(platform: Platform, by_region: CapacityByRegion) -> Iter
         if model is None:
             yield one_of(where, name, sorted(known_models))
             continue
-        found = list(_check_model(where, name, model))
-        found += _check_place(platform, batches, where, own)
-        found += _check_teams(platform, where, name, model)
-        yield from found
+        own_problems = list(_check_model(where, name, model))
+        own_problems += _check_place(platform, batches, where, own)
+        own_problems += _check_teams(platform, where, name, model)
+        yield from own_problems
         queue = platform.queues.get(own.queue)
         known = platform.capacity.keys()
-        if not found and queue and all(each.capacity in known for each in queue.flavors):
+        if not own_problems and queue and all(each.capacity in known for each in queue.flavors):
             here = [by_region[each.capacity][region] for each in queue.flavors]
             yield from _check_hardware(where, name, model, own, here)
             yield from _check_share(where, own, queue, here)

@@ -39,8 +39,8 @@ def _check_notify(platform: Platform, budget: Budget) -> Iterator[InputError]:
     for at, name in enumerate(budget.notify):
         where = join("budget", "notify", at)
         if name not in receivers:
-            known = ", ".join(receivers) or "none"
-            message = f"must be a receiver of 'monitoring.notify' ({known})"
+            names = ", ".join(receivers) or "none"
+            message = f"must be a receiver of 'monitoring.notify' ({names})"
             yield InputError(where, message, name, suggest(name, receivers))
         elif receivers[name].kind is not ReceiverKind.EMAIL:
             kind = receivers[name].kind.value

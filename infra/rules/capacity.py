@@ -37,13 +37,13 @@ def check_capacity(platform: Platform, by_region: CapacityByRegion) -> Iterator[
 
 def _check_zones(platform: Platform, name: str, capacity: Capacity) -> Iterator[InputError]:
     """Zones must be node zones of the stack, since a cluster provisions nodes only in those."""
-    known = [zone for region in platform.regions.values() for zone in region.zones]
+    node_zones = [zone for region in platform.regions.values() for zone in region.zones]
     for at, rung in enumerate(capacity.rungs):
         for field, zones in (("zones", rung.zones), ("reservation_zones", rung.reservation_zones)):
             for zone in zones or ():
-                if zone not in known:
+                if zone not in node_zones:
                     where = join("capacity", name, "rungs", at, field)
-                    message = f"must be among the zones of 'regions' ({', '.join(known)})"
+                    message = f"must be among the zones of 'regions' ({', '.join(node_zones)})"
                     yield InputError(where, message, zone)
 
 

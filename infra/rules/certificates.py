@@ -20,8 +20,8 @@ _Kind = TypeVar("_Kind", bound=x509.ExtensionType)
 
 def check_certificates(platform: Platform, clients: Clients) -> Iterator[InputError]:
     """Yield the problems of client certificates."""
-    found = clients.certificates
-    if found is None:
+    certificates = clients.certificates
+    if certificates is None:
         return
     if platform.gateway.front is not Front.GLOBAL:
         rule = (
@@ -42,10 +42,10 @@ def check_certificates(platform: Platform, clients: Clients) -> Iterator[InputEr
                 f"must not be set when {_AT} is set: the range of its published subnet is unknown"
             )
             yield InputError(where, rule)
-    for at, text in enumerate(found.authorities):
+    for at, text in enumerate(certificates.authorities):
         if problem := _problem_of(text):
             yield InputError(join(_AT, "authorities", at), *problem)
-    yield from check_identities(join(_AT, "teams"), found.teams, clients.teams)
+    yield from check_identities(join(_AT, "teams"), certificates.teams, clients.teams)
 
 
 def _problem_of(text: str) -> tuple[str, Bare] | None:
@@ -58,16 +58,16 @@ def _problem_of(text: str) -> tuple[str, Bare] | None:
     if not is_certificate(text):
         return form, Bare(repr(text[:40]))
     try:
-        found = x509.load_pem_x509_certificate(text.strip().encode())
-        extensions = found.extensions
-        key = found.public_key()
+        certificate = x509.load_pem_x509_certificate(text.strip().encode())
+        extensions = certificate.extensions
+        key = certificate.public_key()
     except (ValueError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType) as error:
         return form, Bare(f"one that cannot be read: {error}")
-    subject = repr(found.subject.rfc4514_string())
+    subject = repr(certificate.subject.rfc4514_string())
     basic = _extension(extensions, x509.BasicConstraints)
     usage = _extension(extensions, x509.KeyUsage)
     uses = _extension(extensions, x509.ExtendedKeyUsage)
-    end = found.not_valid_after_utc
+    end = certificate.not_valid_after_utc
     rules = {
         "must be of an authority (basic constraints with CA)": basic is not None and basic.ca,
         "must have the key usage keyCertSign": usage is not None and usage.key_cert_sign,

@@ -79,16 +79,16 @@ def _names(platform: Platform) -> set[str] | None:
 
 
 def _check_models(platform: Platform, clients: Clients) -> Iterator[InputError]:
-    known = _names(platform)
-    if known is None:
+    names = _names(platform)
+    if names is None:
         return
     for team, settings in clients.teams.items():
         for at, name in enumerate(settings.models or ()):
-            if name not in known:
-                yield one_of(join("clients", "teams", team, "models", at), name, sorted(known))
+            if name not in names:
+                yield one_of(join("clients", "teams", team, "models", at), name, sorted(names))
     for name in clients.prices:
-        if name not in known:
-            yield one_of(join("clients", "prices", name), name, sorted(known))
+        if name not in names:
+            yield one_of(join("clients", "prices", name), name, sorted(names))
 
 
 def _check_regional(platform: Platform, clients: Clients) -> Iterator[InputError]:

@@ -52,7 +52,7 @@ def _check_accelerator(
 ) -> Iterator[InputError]:
     """Yield differing accelerators of the two roles. check_engines checks each role."""
     for region in platform.regions_of(model):
-        found: set[str] = set()
+        accelerators: set[str] = set()
         for capacity in (model.capacity, str(prefill_capacity(model))):
             resolved = by_region[capacity][region]
             if resolved.problems:
@@ -63,8 +63,8 @@ def _check_accelerator(
                 unfit(rung, may_span=model.experts is not None) for rung in rungs
             ):
                 return
-            found |= here
-        if len(found) > 1:
+            accelerators |= here
+        if len(accelerators) > 1:
             rule = "needs one accelerator for both roles"
-            yield InputError(where, rule, Bare(" and ".join(sorted(found))), f" in {region}")
+            yield InputError(where, rule, Bare(" and ".join(sorted(accelerators))), f" in {region}")
             return

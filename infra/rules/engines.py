@@ -1,5 +1,6 @@
 """Rules about model servers: those of `ModelServer`, with the field paths of a stack."""
 
+import re
 from collections.abc import Iterator, Mapping
 
 from gke_inference.catalogue.engines import engine
@@ -12,8 +13,14 @@ from infra.plan import CapacityByRegion, canary_model, prefill_capacity
 from infra.plan.engine import intent_words
 from infra.plan.names import bucket_in
 from infra.plan.storage import BUCKET_CLAIM
-from infra.rules.fields import PATHS, in_stack
 from infra.stack import Model, Platform, Role
+
+PATHS = {
+    "buffer_replicas": "replicas.buffer",
+    "role": "disaggregated",
+    "rungs": "capacity",
+}
+"""Stack fields whose names differ from the inputs of a model server."""
 
 
 def check_engines(platform: Platform, by_region: CapacityByRegion) -> Iterator[InputError]:
@@ -82,10 +89,25 @@ def _rungs(
     platform: Platform, by_region: CapacityByRegion, model: Model, capacity: str
 ) -> dict[str, Rung]:
     """Return all rungs of a capacity in a model's regions, or none if one of them is invalid."""
-    found: dict[int, Rung] = {}
+    by_place: dict[int, Rung] = {}
     for region in platform.regions_of(model) if capacity in platform.capacity else ():
         resolved = by_region[capacity][region]
         if resolved.problems:
             return {}  # check_capacity reports them
-        found.update(resolved.rungs)
-    return {join("capacity", capacity, "rungs", at): found[at] for at in sorted(found)}
+        by_place.update(resolved.rungs)
+    return {join("capacity", capacity, "rungs", at): by_place[at] for at in sorted(by_place)}
+
+
+def in_stack(
+    problem: InputError, where: tuple[str, ...], paths: Mapping[str, str] = PATHS
+) -> InputError:
+    """Return a problem of a model server with the field name of a stack.
+
+    Args:
+        problem: The problem.
+        where: Path of the model, or of its canary.
+        paths: Fields whose names differ, by their name in the model server.
+    """
+    head = re.match(r"\w+", problem.path)
+    word = head[0] if head else problem.path
+    return problem.at(join(*where, paths.get(word, word)) + problem.path[len(word) :])

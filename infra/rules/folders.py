@@ -1,13 +1,13 @@
 """Rules about shared folders: capacity of the instance, and the network that reaches it."""
 
-import ipaddress
 import math
 from collections.abc import Iterator, Mapping
 
 from gke_inference.catalogue.files.filestore import TIERS
 from gke_inference.catalogue.files.lustre import NARROWEST_PREFIX
-from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import join
+from gke_inference.cluster.rules import network_of
 from gke_inference.intent.kv_offload import SHARED_SHARE
 from gke_inference.storage.rules import check_filestore, check_lustre
 from infra.plan.storage import (
@@ -160,12 +160,9 @@ def _check_lustre_nodes(platform: Platform) -> Iterator[InputError]:
 
 
 def _check_range(cidr: str, count: int) -> Iterator[InputError]:
-    try:
-        network = ipaddress.IPv4Network(cidr)
-    except ValueError as error:
-        yield InputError(
-            _RANGE, "must be an IPv4 CIDR range without host bits, such as 10.0.0.0/20", Bare(error)
-        )
+    network = network_of(_RANGE, cidr)
+    if isinstance(network, InputError):
+        yield network
         return
     narrowest = NARROWEST_PREFIX - math.ceil(math.log2(count))
     if network.prefixlen > narrowest:

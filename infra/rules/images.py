@@ -28,10 +28,10 @@ def check_images(platform: Platform) -> Iterator[InputError]:
     images = platform.images
     if images is None:
         return
-    known = sorted(set(repository_names().values()))
+    repositories = sorted(set(repository_names().values()))
     for name in images.digests:
-        if name not in known:
-            yield one_of(join("images", "digests", name), name, known)
+        if name not in repositories:
+            yield one_of(join("images", "digests", name), name, repositories)
     if images.pull_through is not None:
         yield from _check_pull_through(images, images.pull_through)
     if images.is_attested and images.build is not None and images.build.source is None:

@@ -27,13 +27,15 @@ def check_interfaces(platform: Platform, by_region: CapacityByRegion) -> Iterato
     for region in platform.regions:
         every = [by_region[name][region] for name in platform.capacity]
         used = [capacity for capacity in every if capacity.is_used]
-        found = [capacity for capacity in used if capacity.interface_rungs]
+        with_interfaces = [capacity for capacity in used if capacity.interface_rungs]
         problems = [
-            problem for capacity in found for problem in _check_capacity(platform, capacity, used)
+            problem
+            for capacity in with_interfaces
+            for problem in _check_capacity(platform, capacity, used)
         ]
         yield from problems
         if not problems and not any(capacity.problems for capacity in used):
-            yield from _check_range(platform, region, found)
+            yield from _check_range(platform, region, with_interfaces)
 
 
 def _mixed(platform: Platform) -> InputError | None:

@@ -154,12 +154,12 @@ def _problem(region: RegionPlan, capacity: RegionCapacity) -> InputError | None:
 def _nodes(region: RegionPlan, capacity: RegionCapacity) -> int:
     """Return the maximum number of compact nodes: each claim on the rung that takes most."""
     close = capacity.compact_rungs
-    found = sum(
+    nodes = sum(
         max((claim.nodes(at) for at in claim.rungs if at in close), default=0)
         for claim in claims(region)
         if claim.capacity.name == capacity.name
     )
-    return found + _added(region, capacity)
+    return nodes + _added(region, capacity)
 
 
 def _added(region: RegionPlan, capacity: RegionCapacity) -> int:

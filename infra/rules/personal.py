@@ -8,8 +8,8 @@ from gke_inference.catalogue.problems import one_of
 from gke_inference.personal.rules import check_callers, check_training
 from gke_inference.sizing.architectures import is_sdxl
 from gke_inference.storage.rules import check_classes
+from infra.plan.capacity import queue_region
 from infra.plan.names import bucket_in
-from infra.plan.queue_places import queue_region
 from infra.plan.storage import is_on_folder
 from infra.stack import Layer, PersonalImages, Platform
 from workloads.diffusion.config import RANKS

@@ -8,7 +8,7 @@ from gke_inference.catalogue.node_placement import NodePlacement
 from gke_inference.catalogue.problems import join, one_of
 from gke_inference.queues.rules import check_quota, check_total
 from infra.plan import CapacityByRegion, RegionCapacity, prefill_capacity
-from infra.plan.queue_places import queue_region
+from infra.plan.capacity import queue_region
 from infra.plan.storage import shared_folders
 from infra.stack import Capacity, Layer, Platform, Provisioning, Queue
 

@@ -138,11 +138,11 @@ def _check_overlaps(platform: Platform) -> Iterator[InputError]:
 
 def _ranges(name: str, region: Region) -> dict[str, tuple[str, str]]:
     """Return the purpose and value of each range of a region, by its path."""
-    found: dict[str, tuple[str, str]] = {}
+    ranges: dict[str, tuple[str, str]] = {}
     if region.ranges is not None:
         for use, cidr in region.ranges.model_dump(exclude_none=True).items():
-            found[join("regions", name, "ranges", use)] = (use, cidr)
+            ranges[join("regions", name, "ranges", use)] = (use, cidr)
     if region.existing.subnet is not None:
         where = join("regions", name, "existing", "subnet", "proxies")
-        found[where] = ("proxies", region.existing.subnet.proxies)
-    return found
+        ranges[where] = ("proxies", region.existing.subnet.proxies)
+    return ranges

@@ -16,15 +16,15 @@ from infra.stack import Archive, Layer, Model, Platform
 def check_storage(platform: Platform) -> Iterator[InputError]:
     """Yield the problems of a platform's storage."""
     yield from check_soft_delete("storage", platform.storage.soft_delete_days)
-    known = [zone for region in platform.regions.values() for zone in region.zones]
+    node_zones = [zone for region in platform.regions.values() for zone in region.zones]
     places = {join("storage", "cache_zones"): platform.storage.cache_zones}
     for name, model in platform.models.items():
         if model.disk is not None:
             places[join("models", name, "disk", "zones")] = model.disk.zones
     for where, zones in places.items():
         for zone in zones:
-            if zone not in known:
-                message = f"must be among the zones of 'regions' ({', '.join(known)})"
+            if zone not in node_zones:
+                message = f"must be among the zones of 'regions' ({', '.join(node_zones)})"
                 yield InputError(where, message, zone)
             elif zones.count(zone) > 1:
                 yield InputError(where, "must not repeat a zone", zone, " twice")
@@ -35,7 +35,7 @@ def check_storage(platform: Platform) -> Iterator[InputError]:
                 message = "must not be set without 'cache_zones'"
                 yield InputError(f"storage.{field}", message, getattr(platform.storage, field))
     yield from _check_profile(platform)
-    yield from _check_disks(platform, known)
+    yield from _check_disks(platform, node_zones)
     yield from check_folders(platform)
     yield from check_archives(platform)
 
@@ -91,8 +91,8 @@ def check_archives(platform: Platform) -> Iterator[InputError]:
     for name, stream in platform.streams.items():
         wanted = stream.results.archive
         if wanted is not None and wanted not in platform.storage.archives:
-            known = ", ".join(platform.storage.archives) or "none"
-            rule = f"must be one of 'storage.archives' ({known})"
+            names = ", ".join(platform.storage.archives) or "none"
+            rule = f"must be one of 'storage.archives' ({names})"
             yield InputError(join("streams", name, "results", "archive"), rule, wanted)
 
 

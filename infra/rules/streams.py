@@ -62,8 +62,8 @@ def _check_team(
     clients: Clients | None, where: str, stream: Stream, team: str
 ) -> Iterator[InputError]:
     if clients is None or team not in clients.teams:
-        known = [] if clients is None else sorted(clients.teams)
-        yield one_of(join(where, "team"), team, known)
+        teams = [] if clients is None else sorted(clients.teams)
+        yield one_of(join(where, "team"), team, teams)
     elif stream.key_secret is None or not clients.acting_teams:
         rule = "needs key_secret, with a key of a team with acts_for_teams: true"
         yield InputError(join(where, "team"), rule, team)

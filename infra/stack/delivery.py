@@ -53,3 +53,10 @@ class Delivery(Settings):
     the clusters. Only where `layer` is `platform`."""
     source: DeliverySource | None = None
     """Source of the object tree. Only where `layer` is `serving`."""
+
+    @property
+    def applied_with(self) -> DeliveryTool | None:
+        """Tool that applies the objects of models from a repository, or None if Pulumi does."""
+        if self.kind is DeliveryKind.PULUMI:
+            return None
+        return self.tool or DeliveryTool.CONFIG_SYNC

@@ -21,7 +21,7 @@ from infra.stack.batches import Batches
 from infra.stack.budget import Budget
 from infra.stack.capacity import Capacity
 from infra.stack.clients import Apigee, Clients
-from infra.stack.delivery import Delivery, DeliveryKind, DeliveryTool
+from infra.stack.delivery import Delivery, DeliveryTool
 from infra.stack.existing import Existing
 from infra.stack.gateway import Gateway
 from infra.stack.guardrails import Guardrail
@@ -172,13 +172,14 @@ class Platform(Settings):
         rungs = [rung for capacity in self.capacity.values() for rung in capacity.rungs]
         return next((words[rung.network] for rung in rungs if rung.network in words), None)
 
+    def has_clusters(self) -> bool:
+        """Return whether the stack has clusters and gateways, or uses those of its platform."""
+        return self.layer is not Layer.SERVING
+
     def has_config_sync(self) -> bool:
         """Return whether the platform installs Config Sync. Its serving stacks only use it."""
-        return (
-            self.layer is Layer.PLATFORM
-            and self.delivery.kind is DeliveryKind.GITOPS
-            and self.delivery.tool is not DeliveryTool.ARGO_CD
-        )
+        is_synced = self.delivery.applied_with is DeliveryTool.CONFIG_SYNC
+        return self.layer is Layer.PLATFORM and is_synced
 
     def claimed_capacity(self) -> set[str]:
         """Return the names of the capacities whose chips pods claim as devices."""

@@ -16,7 +16,7 @@ from gke_inference.sizing.memory import kv_token_bytes
 from planner.choice.candidates import Candidate
 from planner.choice.plan import NO_LIMIT_MS, Choice, Estimate, Plan, Question, operating_points_of
 from planner.fit.chips import HOST_NETWORKS
-from planner.speed.kv_transfer import READ_LATENCY_SECONDS, bytes_per_second
+from planner.speed.links import READ_LATENCY_SECONDS, read_bytes_per_second
 from planner.unit_cost.prompt_speed import Prompts, prompts
 
 
@@ -110,7 +110,7 @@ def transfer_seconds(question: Question, one: Candidate) -> float:
     network = HOST_NETWORKS["rdma" if transport.needs_rdma else "tcp"]
     tokens = question.given * (1 - question.prefix_share)
     size = tokens * kv_token_bytes(one.shape, one.kv_bits)
-    return size / bytes_per_second(network, one.form.chips) + READ_LATENCY_SECONDS
+    return size / read_bytes_per_second(network, one.form.chips) + READ_LATENCY_SECONDS
 
 
 def roles_of(question: Question, choice: Choice) -> Roles | None:

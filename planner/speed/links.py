@@ -20,7 +20,7 @@ from eight hosts on: the model is then too slow (`all_to_all` measures by how mu
 
 from dataclasses import dataclass
 
-from planner.fit.chips import COLLECTIVE_LATENCY_SECONDS, HostNetwork
+from planner.fit.chips import CHIPS_OF_A_HOST, COLLECTIVE_LATENCY_SECONDS, HostNetwork
 
 HIGH_THROUGHPUT, LOW_LATENCY = "deepep_high_throughput", "deepep_low_latency"
 ALLGATHER = "allgather_reducescatter"
@@ -143,3 +143,12 @@ def all_to_alls(layers: int, exchange: Exchange) -> Links:
     """Return the exchange in every layer; the few layers without experts count as well."""
     both = exchange.dispatch() + exchange.combine()
     return Links(layers * both.fixed, layers * both.per_token)
+
+
+READ_LATENCY_SECONDS = 0.002
+"""Overhead of posting a read of KV cache and detecting its end between two steps: assumed."""
+
+
+def read_bytes_per_second(network: HostNetwork, chips: int) -> float:
+    """Return how fast a number of chips of a host reads KV cache from another host."""
+    return network.gbps / CHIPS_OF_A_HOST * 1e9 * chips

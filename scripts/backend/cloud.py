@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from infra.plan import Plan, RegionPlan
-from infra.stack import Layer
 from scripts.backend.backend import Leftover, Maker, Wanted
 from scripts.backend.cloud_leftovers import leftovers, remove
 from scripts.backend.cloud_logs import CloudAccessLog
@@ -141,7 +140,7 @@ class CloudBackend:
             CommandError: It is a serving stack; its network and clusters belong to the platform.
         """
         platform = self.plan.platform
-        if platform.layer is Layer.SERVING:
+        if not self.plan.has_clusters:
             rule = "must be a stack with its own clusters"
             note = f"; its platform is {platform.platform}"
             raise CommandError(f"--stack: {rule}, got {self.stack!r}{note}")

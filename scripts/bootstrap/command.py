@@ -7,7 +7,7 @@ import typer
 from infra.bootstrap.settings import Ci, Project, SettingsError, StackSettings
 from infra.plan import Plan, resolve
 from infra.plan.project import ProjectPlan
-from infra.stack import Front, Images, Layer
+from infra.stack import Front, Images
 from scripts.shared.google_cloud import CloudError
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.options import StackOption, check_region, stack_of
@@ -61,7 +61,7 @@ def settings_of(plan: Plan, stack: str, ci: str | None, location: str | None) ->
     if location is not None:
         check_region("--location", location)
     platform = plan.platform
-    is_serving = platform.layer is Layer.SERVING
+    is_serving = not plan.has_clusters
     name = f"{platform.environment}-{platform.team}" if is_serving else platform.environment
     return StackSettings(
         stack=name,
@@ -125,7 +125,7 @@ def _run(
             return
         prepared = run.prepare(project, settings, place, dialog, has_location=has_location)
     if prepared is not None:
-        has_images = platform.layer is not Layer.SERVING and bool(plan.images.unbuilt)
+        has_images = plan.has_clusters and bool(plan.images.unbuilt)
         dialog.show(next_commands(prepared, settings.stack, has_unbuilt_images=has_images))
 
 

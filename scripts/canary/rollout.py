@@ -11,7 +11,6 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from infra.reading.load import KEY, PROJECT, STACKS, parse, platform_of, settings_in
-from infra.stack import DeliveryTool
 from infra.stack.problems import StackError
 from scripts.backend.backend import Backend
 from scripts.delivery.checkout import Checkout
@@ -92,7 +91,9 @@ class Rollout:
         plan = plan_of(self.stack)
         names = {region.cluster_name for region in plan.regions.values() if region.served}
         clusters = [each for each in self.backend.clusters() if each.name in names]
-        tool = plan.platform.delivery.tool or DeliveryTool.CONFIG_SYNC
+        tool = plan.platform.delivery.applied_with
+        if tool is None:  # Pulumi applied it already
+            return
         namespace = plan.names.namespace()
         waited = 0.0
         try:

@@ -8,7 +8,7 @@ from typing import Final
 
 from infra.deploy.delivery import tree_folder
 from infra.plan import Plan
-from infra.stack import DeliveryKind, DeliverySourceKind
+from infra.stack import DeliverySourceKind
 from scripts.terminal.console import CommandError, one_line
 
 PUSHES: Final = 5
@@ -139,7 +139,7 @@ def checkout_of(plan: Plan, stack: str, git: Path | None, *, is_run: bool) -> Ch
             delivered from a registry.
     """
     delivery = plan.platform.delivery
-    if delivery.kind is not DeliveryKind.GITOPS or delivery.source is None:
+    if delivery.applied_with is None or delivery.source is None:
         if git is not None:
             raise CommandError(f"--git: must be omitted for {stack!r}, which Pulumi delivers")
         return None

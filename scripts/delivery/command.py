@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from infra.plan import Plan
-from infra.stack import DeliveryKind, DeliverySourceKind, DeliveryTool
+from infra.stack import DeliverySourceKind, DeliveryTool
 from scripts.backend.choose import CloudOption, open_backend
 from scripts.delivery.checkout import open_checkout, tree_folders
 from scripts.delivery.rollback import History
@@ -123,12 +123,12 @@ def _status(clusters: list[Cluster], namespace: str, tool: DeliveryTool) -> Deli
 def _delivered_plan(stack: str) -> tuple[Plan, DeliveryTool]:
     """Return a stack that is delivered from a repository, and the tool that delivers it."""
     plan = plan_of(stack)
-    delivered = plan.platform.delivery
-    if delivered.kind is not DeliveryKind.GITOPS or delivered.tool is None:
+    delivery = plan.platform.delivery
+    if delivery.applied_with is None or delivery.source is None:
         raise CommandError(
             f"--stack: must be a serving stack with delivery.kind gitops, got {stack!r}"
         )
-    return plan, delivered.tool
+    return plan, delivery.applied_with
 
 
 def _is_done(found: list[Delivered], plan: Plan, revision: str) -> bool:

@@ -7,7 +7,6 @@ from typing import Any, Final
 from infra.deploy.delivery import tree_folder
 from infra.plan import Plan
 from infra.reading.built import unbuilt_problem
-from infra.stack import Layer
 from scripts.delivery.artifact import artifact_of, push, write_layout
 from scripts.delivery.signing import Signer
 from scripts.delivery.tree import Tree, tree_of, write_tree
@@ -32,7 +31,7 @@ def check_targets(
         got = f"--oci {oci}" if oci is not None else "no --oci"
         raise CommandError(f"--sign: must be used with --oci HOST/PATH:TAG, got {got}")
     for option, value in (("--git", git), ("--oci", oci)):
-        if value is not None and plan.platform.layer is not Layer.SERVING:
+        if value is not None and plan.has_clusters:
             raise CommandError(f"{option}: must be used with a serving stack, got {stack!r}")
     problem = unbuilt_problem(plan.images, stack)
     if problem is not None and (git is not None or oci is not None):

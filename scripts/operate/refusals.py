@@ -203,7 +203,7 @@ class _FixedPort:
 def _fixed_ports(stack: str, paths: TwinPaths) -> Iterator[_FixedPort]:
     plan = plan_of(stack)
     platform, clients = plan.platform, plan.clients
-    if plan.front.is_own:
+    if plan.has_clusters:
         yield _FixedPort(
             platform.gateway.listening_port,
             "the gateway",
@@ -226,7 +226,7 @@ def _fixed_ports(stack: str, paths: TwinPaths) -> Iterator[_FixedPort]:
 
 
 def _absent(plan: Plan, paths: TwinPaths, world: World) -> Iterator[_Absent]:
-    if plan.front.is_own:
+    if plan.has_clusters:
         yield from _names(plan, paths, world)
     yield from _sources(plan, paths, world)
     yield from _tables(plan, world)

@@ -121,7 +121,7 @@ def apis(project: Project) -> Iterator[Finding]:
 def permissions_of(project: Project) -> dict[str, str]:
     """Return the permissions for a deployment of the stack, each with a role that has it."""
     plan, platform = project.plan, project.plan.platform
-    if platform.layer is Layer.SERVING:
+    if not plan.has_clusters:
         return _SERVING
     makes_network = plan.network.is_created or platform.gateway.front is Front.GLOBAL
     images = platform.images
@@ -181,7 +181,7 @@ def _places(project: Project) -> Iterator[_Place]:
         return _Place(f"{_PROJECTS}/{owner}", binding, where, wanted)
 
     yield in_project(project.id, "", permissions_of(project))
-    if platform.layer is Layer.SERVING:
+    if not project.plan.has_clusters:
         return
     for owner in _zone_projects(project.plan.front):
         if owner != project.id:

@@ -6,7 +6,6 @@ from typing import Final
 
 from gke_inference.catalogue.rungs import Rung
 from infra.plan import Plan, RegionPlan, ServedModel
-from infra.stack import Layer
 
 _ACCOUNT: Final = re.compile(r"serviceAccount:([^@]+@[^.@]+\.iam\.gserviceaccount\.com)")
 
@@ -43,7 +42,7 @@ def secret_versions(plan: Plan) -> dict[str, str]:
     Each has the first registry that uses it. A serving stack creates no repositories.
     """
     found: dict[str, str] = {}
-    images = None if plan.platform.layer is Layer.SERVING else plan.platform.images
+    images = plan.platform.images if plan.has_clusters else None
     for registry, login in () if images is None else images.upstream_credentials.items():
         found.setdefault(login.secret, registry)
     return found

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from aiohttp import ClientError, ClientSession, ClientTimeout, web
 
 from gke_inference.sizing.memory import kv_token_bytes
-from planner.speed.kv_transfer import READ_LATENCY_SECONDS, bytes_per_second
+from planner.speed.links import READ_LATENCY_SECONDS, read_bytes_per_second
 from simulator.engine.request import RemoteKv, Request
 from simulator.engine.settings import Deployment
 
@@ -149,7 +149,7 @@ class KvTransfer:
     def arrival(self, size: int, now: float, remote_chips: int) -> float:
         """Return the end time of a read that starts now; reads share the engine's network."""
         chips = min(self.chips, remote_chips)
-        seconds = size / bytes_per_second(self._network, chips)
+        seconds = size / read_bytes_per_second(self._network, chips)
         self._link_free_at = max(now, self._link_free_at) + seconds
         return self._link_free_at + READ_LATENCY_SECONDS
 

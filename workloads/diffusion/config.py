@@ -92,6 +92,8 @@ class Settings:
     """Maximum number of images per request."""
     queue_limit: int = 64
     """Maximum number of queued images; a request that would exceed it is rejected with 429."""
+    max_edit_bytes: int = 0
+    """Maximum size of a request that edits images; 0: it is as large as any other."""
     timeout_seconds: float = 300.0
     """Time limit of a request, including queueing."""
     drain_seconds: float = 300.0
@@ -110,7 +112,7 @@ class Settings:
             ValueError: The message has field, rule and value.
         """
         ones = ("workers", "max_batch", "max_candidates", "queue_limit", "fps")
-        low = {**dict.fromkeys(ones, 1), "steps": 0}
+        low = {**dict.fromkeys(ones, 1), "steps": 0, "max_edit_bytes": 0}
         for name, least in low.items():
             if getattr(self, name) < least:
                 raise ValueError(f"{name}: must be at least {least}, got {getattr(self, name)}")

@@ -36,8 +36,6 @@ from .service import Service, Shown
 from .streaming import respond
 
 _LARGEST_BODY = 1_000_000
-_LARGEST_EDIT = 8 * 2**20
-"""The gateway's limit of a body; OpenAI's images may have 50 MB."""
 _DECODER = ThreadPoolExecutor(1, "decoder")
 """Images are decoded one at a time: one takes up to some hundred MiB."""
 _SERVICE = web.AppKey("service", Service)
@@ -64,7 +62,7 @@ def application(settings: Settings) -> web.Application:
         return read
 
     async def read_edit(request: web.Request) -> ImageRequest:
-        body = await _body(request, _LARGEST_EDIT)
+        body = await _body(request, settings.max_edit_bytes or _LARGEST_BODY)
         kinds = request.headers.getall("Content-Type", [])
 
         def decoded() -> ImageRequest:

@@ -33,6 +33,7 @@ def arguments(serving: Serving) -> list[str]:
     for flag, value in (
         ("--max-batch", serving.max_batch),
         ("--queue-limit", serving.image_queue),
+        ("--max-edit-bytes", serving.image_body_bytes),
         ("--steps", serving.image_steps),
         ("--step-cache", serving.image_step_cache),
     ):

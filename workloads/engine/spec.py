@@ -158,6 +158,8 @@ class Serving:
     """Default number of denoising steps."""
     image_queue: int | None = None
     """Maximum number of queued images or videos."""
+    image_body_bytes: int | None = None
+    """Maximum size of a request with images: the gateway's limit of a body."""
     image_sigmas: tuple[float, ...] = ()
     """Noise level before each step, for a model that was distilled to a fixed schedule."""
     image_step_cache: float | None = None

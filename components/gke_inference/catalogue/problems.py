@@ -60,7 +60,8 @@ def join(*parts: str | int) -> str:
 
 def suggest(word: str, known: Iterable[str]) -> str:
     """Return `; did you mean 'x'?` if a word resembles a known one, otherwise an empty string."""
-    near = _near(word.lower(), sorted(known))
+    plain = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", word).lower()
+    near = _near(plain, sorted(known))
     return f"; did you mean {near!r}?" if near else ""
 
 

@@ -67,6 +67,15 @@ def check_system_pool(where: str, pool: SystemPoolSettings) -> Iterator[InputErr
         yield InputError(join(where, "min_nodes"), rule, pool.min_nodes)
 
 
+def network_of(where: str, cidr: str) -> ipaddress.IPv4Network | InputError:
+    """Return a range, or the problem of a text that is none."""
+    try:
+        return ipaddress.IPv4Network(cidr)
+    except ValueError:
+        rule = "must be an IPv4 CIDR range without host bits, such as 10.0.0.0/20"
+        return InputError(where, rule, cidr)
+
+
 def check_range(where: str, use: str, cidr: str) -> Iterator[InputError]:
     """Yield the problem of a range that has host bits, or a size that its use does not allow.
 
@@ -75,12 +84,9 @@ def check_range(where: str, use: str, cidr: str) -> Iterator[InputError]:
         use: Field of the ranges of a region.
         cidr: The range.
     """
-    try:
-        network = ipaddress.IPv4Network(cidr)
-    except ValueError as error:
-        yield InputError(
-            where, "must be an IPv4 CIDR range without host bits, such as 10.0.0.0/20", Bare(error)
-        )
+    network = network_of(where, cidr)
+    if isinstance(network, InputError):
+        yield network
         return
     widest, narrowest = _PREFIXES[use]
     if not widest <= network.prefixlen <= narrowest:
@@ -90,11 +96,9 @@ def check_range(where: str, use: str, cidr: str) -> Iterator[InputError]:
 def check_networks(where: str, networks: Mapping[str, str]) -> Iterator[InputError]:
     """Yield the problems of networks that may reach a control plane, by name."""
     for name, cidr in networks.items():
-        try:
-            ipaddress.IPv4Network(cidr)
-        except ValueError as error:
-            rule = "must be an IPv4 CIDR range without host bits, such as 10.0.0.0/20"
-            yield InputError(join(where, name), rule, Bare(error))
+        network = network_of(join(where, name), cidr)
+        if isinstance(network, InputError):
+            yield network
 
 
 def check_overlaps(ranges: Sequence[tuple[str, str]]) -> Iterator[InputError]:

@@ -101,6 +101,8 @@ class Dashboard:
     title: str
     description: str
     rows: tuple[Row, ...]
+    was: str | None = None
+    """Former name, in the aliases of its resource."""
 
     @property
     def panels(self) -> list[Panel]:
@@ -135,7 +137,7 @@ def _dashboard(page: dict[str, Any], scope: Scope, window: str) -> Dashboard:
         for row in page["rows"]
         if _is_needed(row, scope)
     ]
-    return Dashboard(page["name"], page["title"], page["description"], tuple(rows))
+    return Dashboard(page["name"], page["title"], page["description"], tuple(rows), page.get("was"))
 
 
 def _panel(panel: dict[str, Any], scope: Scope, window: str) -> Panel:

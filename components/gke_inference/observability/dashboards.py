@@ -106,7 +106,7 @@ class Dashboards(pulumi.ComponentResource):
                     sort_keys=True,
                 ),
                 project=args["project"],
-                opts=under(self),
+                opts=under(self, was=None if page.was is None else f"{name}-{page.was}"),
             )
             for page in dashboards(scope)
         ]

@@ -2,6 +2,7 @@
 
 from gke_inference.catalogue.engine_flags import flags
 from gke_inference.catalogue.engines import engine
+from gke_inference.catalogue.load_balancing import MAX_BODY_BYTES
 from gke_inference.catalogue.tracing import COLLECTOR
 from gke_inference.intent.diffusion_settings import ImageGeneration, Videos
 from gke_inference.intent.intent import ServingIntent
@@ -54,6 +55,7 @@ def serving_of(
         has_versions=files.has_versions,
         hosts=node.hosts,
         hybrid_load_balancing=parallel is not None and parallel.hybrid_load_balancing,
+        image_body_bytes=None if images is None else MAX_BODY_BYTES,
         image_models=_image_models(intent, files),
         image_queue=None if made is None else made.queue,
         image_sigmas=(images.sigmas or ()) if images is not None else (),

@@ -57,7 +57,7 @@ PATTERN_WORDS: Final = {
     _VERSION: "lowercase letters, digits, dots and hyphens",
     _REGION: "a region such as us-east5",
     _ZONE: "a zone such as us-east5-a",
-    _PROJECT: "a project id: 6 to 30 lowercase letters, digits and hyphens, starting with a letter",
+    _PROJECT: "a project ID: 6 to 30 lowercase letters, digits and hyphens, starting with a letter",
     _CIDR: "a range such as 10.0.0.0/20",
     _HOSTNAME: "a host name such as models.example.com",
     _MACHINE_TYPE: "a machine type such as e2-standard-4",

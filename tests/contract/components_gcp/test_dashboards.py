@@ -134,9 +134,9 @@ def test_labels_of_an_engines_metric_stay():
     )
 
 
-def test_pictures_have_a_page_where_a_model_draws():
+def test_images_have_a_page_where_a_model_generates():
     drawn = {page.name for page in dashboards(MIXED)} - {page.name for page in dashboards(SCOPE)}
-    assert drawn == {"pictures"}
+    assert drawn == {"images"}
 
 
 def test_an_engine_and_kv_cache_tiers_have_rows_where_the_stack_has_them():
@@ -272,6 +272,15 @@ def test_every_word_is_used_and_every_used_one_is_known():
     )
     used = set(re.findall(r"\$(\w+)", text)) - {"1"}
     assert promql.words() == used - {"words"}
+
+
+def test_the_dashboard_of_images_keeps_its_place_in_the_state(recorder):
+    recorder.run(
+        lambda: Dashboards("dashboards", args(models=[{**model(), "engine": "diffusion"}])).names
+    )
+    renamed = recorder.requests[DASHBOARD, "dashboards-images"]
+    assert [alias.spec.name for alias in renamed.aliases] == ["dashboards-pictures"]
+    assert not recorder.requests[DASHBOARD, "dashboards-overview"].aliases
 
 
 def test_a_platform_has_four_dashboards(recorder):

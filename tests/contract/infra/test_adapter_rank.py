@@ -17,7 +17,7 @@ from gke_inference.serving.launcher.commands import arguments
 from gke_inference.serving.model_plan import model_plan
 from infra.deploy import serving_arguments as assemble_models
 from infra.reading.load import STACKS, parse, platform_of
-from infra.rules.fields import in_stack
+from infra.rules.engines import in_stack
 from infra.stack import Model
 from infra.stack.problems import StackError
 from tests.contract.infra.resolved import served_in

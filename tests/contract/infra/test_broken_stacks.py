@@ -3,9 +3,11 @@
 import json
 from functools import partial, reduce
 from pathlib import Path
+from typing import Any
 
 import pulumi
 import pytest
+import yaml
 
 from infra.reading.load import (
     KEY,
@@ -17,9 +19,12 @@ from infra.reading.load import (
     settings_in,
 )
 from infra.stack.problems import RENAMED, StackError
-from tests.contract.infra.broken_stacks import BrokenStack, broken_stacks, folder_of
+from tests.contract.infra.broken_stacks import BrokenStack, broken_stacks, edited, folder_of
 
 BROKEN = broken_stacks()
+MISTAKES: list[dict[str, Any]] = yaml.safe_load(
+    Path(__file__).with_name("likely_mistakes.yaml").read_text(encoding="utf-8")
+)
 
 
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.name)
@@ -36,6 +41,13 @@ def test_a_broken_stack_gives_one_message_that_names_field_rule_and_value(
 
 def test_there_are_thirty_broken_stacks_and_more() -> None:
     assert len(BROKEN) >= 30
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda each: ".".join(map(str, each["at"])))
+def test_a_likely_mistake_gives_exactly_this_message(mistake: dict[str, Any]) -> None:
+    with pytest.raises(StackError) as refused:
+        parse(json.dumps(edited("prod", [mistake])))
+    assert str(refused.value) == mistake["message"]
 
 
 @pytest.mark.parametrize("name", ["local", "dev", "staging", "prod"])

@@ -41,7 +41,7 @@ STACKS: dict[str, tuple[Callable[[], Platform], str]] = {
     "internal-front": (lambda: example("internal-front"), "GCPBackendPolicy"),
     "multi-host": (lambda: example("multi-host"), "LeaderWorkerSet"),
     "nearest-region": (lambda: example("nearest-region"), "GCPGatewayPolicy"),
-    "pictures": (lambda: example("pictures"), "HealthCheckPolicy"),
+    "images": (lambda: example("images"), "HealthCheckPolicy"),
     "ray": (lambda: example("ray"), "RayCluster"),
     "rdma": (lambda: example("rdma"), "ResourceClaimTemplate"),
     "sdxl": (lambda: example("sdxl"), "HealthCheckPolicy"),

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from infra.estimate.cost_network import front_parts, network_parts
+from infra.estimate.cost_parts import front_parts, network_parts
 from infra.estimate.quota_network import network_requirements
 from infra.estimate.usage import DEFAULT_USAGE, Usage
 from infra.plan import resolve
@@ -381,9 +381,9 @@ def test_a_global_front_costs_its_rules_and_the_traffic_of_each_region():
         (out, "asia-northeast1"),
     }
     assert list(front_parts(resolve(stack("nearest-region")).front, DEFAULT_USAGE)) == []
-    gateway = stack().gateway
+    front = resolve(stack()).front
     inner = [
-        each.what for each in network_parts(gateway, "us-central1", [], DEFAULT_USAGE, has_nat=True)
+        each.what for each in network_parts(front, "us-central1", [], DEFAULT_USAGE, has_nat=True)
     ]
     assert "Private Service Connect, data" in inner
     assert not [what for what in inner if what.startswith("external load balancer")]

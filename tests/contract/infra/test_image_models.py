@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from gke_inference.base.inputs import rung_of
+from gke_inference.catalogue.load_balancing import MAX_BODY_BYTES
 from gke_inference.serving.autoscaling import autoscaler
 from gke_inference.serving.launcher.spec import NEEDS
 from gke_inference.serving.model_objects import deployments
@@ -23,7 +24,7 @@ from twin.host.paths import REPOSITORY
 from workloads.diffusion.__main__ import parser, settings_of
 from workloads.diffusion.config import from_dict
 
-EXAMPLE = REPOSITORY / "docs" / "examples" / "pictures" / "Pulumi.pictures.yaml"
+EXAMPLE = REPOSITORY / "docs" / "examples" / "images" / "Pulumi.images.yaml"
 MODEL, REGION = "flux-schnell", "us-central1"
 
 
@@ -77,6 +78,7 @@ def test_the_server_takes_every_argument_that_its_pod_has(container):
     at = words.index("diffusion")
     given = parser().parse_args(words[at + 1 :])
     assert (given.model, given.steps, given.queue_limit) == (MODEL, 4, 64)
+    assert given.max_edit_bytes == MAX_BODY_BYTES
     assert given.size == ["1024x1024", "768x1344"]
     assert given.adapter[0].endswith(f"/{MODEL}/adapters/comic")
 

@@ -40,7 +40,7 @@ REACHED = {
     "guardrails": {"callout", "launcher"},
     "kv-offload": {"launcher"},
     "personalized-images": {"front", "images", "launcher", "training", "worker"},
-    "pictures": {"images", "launcher"},
+    "images": {"images", "launcher"},
     "streaming": {"launcher", "stream"},
     "video": {"images", "launcher"},
 }

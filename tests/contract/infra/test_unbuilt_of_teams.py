@@ -15,7 +15,7 @@ from scripts.terminal.console import CheckFailedError
 from tests.shipped_stacks import EXAMPLES
 
 TEAMS = EXAMPLES / "teams"
-PICTURES = platform_of(EXAMPLES / "pictures" / "Pulumi.pictures.yaml")
+PICTURES = platform_of(EXAMPLES / "images" / "Pulumi.images.yaml")
 
 WITH_ROUTER = {"repository": "engines", "digests": {"body-router": "sha256:" + "1" * 64}}
 

@@ -29,7 +29,7 @@ from workloads.personal.callback import verify
 pytestmark = pytest.mark.needs_tools
 
 EXAMPLE = EXAMPLES / "personalized-images"
-PICTURES = EXAMPLES / "pictures" / "Pulumi.pictures.yaml"
+PICTURES = EXAMPLES / "images" / "Pulumi.images.yaml"
 VIDEO = EXAMPLES / "video" / "Pulumi.video.yaml"
 MODEL, NAMESPACE = "flux-dev", "jobs-images"
 FAST, MINI, WAN = "flux-schnell", "flux-mini", "wan"

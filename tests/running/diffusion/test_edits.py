@@ -98,9 +98,9 @@ def test_errors_have_openais_form(serve):
 
 
 @pytest.mark.parametrize("is_chunked", [False, True])
-def test_a_body_over_8_mib_is_refused_with_413(serve, is_chunked):
-    server = serve().ready()
-    body = form(("prompt", "x"), ("image", file() + bytes(8 * 2**20)))
+def test_a_body_over_the_limit_of_edits_is_refused_with_413(serve, is_chunked):
+    server = serve(max_edit_bytes=2 * 2**20).ready()
+    body = form(("prompt", "x"), ("image", file() + bytes(2 * 2**20)))
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     pieces = iter([body[:1000], body[1000:]]) if is_chunked else body
     with closing(connection):

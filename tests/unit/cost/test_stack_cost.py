@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.estimate.cost_network import network_parts
-from infra.estimate.cost_parts import GROUPS, Nodes, always
+from infra.estimate.cost_parts import GROUPS, Nodes, always, network_parts
 from infra.estimate.stack_cost import StackCost, stack_cost
 from infra.estimate.usage import DEFAULT_USAGE, Usage
 from infra.plan import resolve
@@ -77,7 +76,8 @@ def test_groups_add_up_to_the_total_and_a_price_without_a_part_is_in_no_sum() ->
 )
 def test_a_nat_gateway_costs_by_the_machine_up_to_32(machines: int, usd_per_hour: float) -> None:
     nodes = [Nodes("e2-standard-4", "pd-balanced", 100, always(machines))]
-    parts = network_parts(read("prod").gateway, "us-central1", nodes, DEFAULT_USAGE, has_nat=True)
+    front = resolve(read("prod")).front
+    parts = network_parts(front, "us-central1", nodes, DEFAULT_USAGE, has_nat=True)
     (gateway,) = (part for part in parts if part.what == "NAT gateway")
     assert gateway.maximum.value == pytest.approx(usd_per_hour)
 

@@ -7,6 +7,7 @@ from graphlib import CycleError, TopologicalSorter
 import grimp
 import pytest
 
+from tests.unit.docs.walk import chains
 from twin.host.paths import REPOSITORY
 
 
@@ -53,3 +54,12 @@ def test_no_file_imports_itself_through_others_not_even_for_its_types(graph):
     only_for_types = ("gke_inference.catalogue.prices", "gke_inference.catalogue.rungs")
     assert graph.direct_import_exists(importer=only_for_types[0], imported=only_for_types[1])
     assert order.index(only_for_types[1]) < order.index(only_for_types[0])
+
+
+def test_a_walk_has_the_modules_of_every_chain_and_the_longest_one():
+    graph = grimp.ImportGraph()
+    for importer, imported in ["ab", "bd", "ac", "ce", "ed", "ax", "xd", "ay"]:
+        graph.add_import(importer=importer, imported=imported)
+    modules, longest = chains(graph, "a", ["d"], ["x"])
+    assert modules == set("abcde")
+    assert longest == tuple("aced")

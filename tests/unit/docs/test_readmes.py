@@ -45,3 +45,11 @@ def test_a_page_of_a_folder_names_files_that_exist(folder: str):
     ]
     assert named
     assert missing == []
+
+
+def test_the_table_of_what_is_on_the_edge_names_places_that_exist():
+    table = (REPOSITORY / "SCOPE.md").read_text().partition("## On the edge")[2]
+    named = set(re.findall(r"`([\w-]+/[\w./*-]+)`", table))
+    bases = (REPOSITORY, REPOSITORY / "components" / "gke_inference")
+    assert len(named) > 5
+    assert [name for name in sorted(named) if not any([*base.glob(name)] for base in bases)] == []

@@ -203,7 +203,7 @@ def test_an_unknown_architecture_has_a_reason_and_no_number():
 
 
 def test_pictures_are_counted_in_thousands_and_every_chip_draws():
-    (one,) = costs_of("docs/examples/pictures/Pulumi.pictures.yaml")
+    (one,) = costs_of("docs/examples/images/Pulumi.images.yaml")
     assert one.speed.unit == THOUSAND_PICTURES
     model = find("flux-schnell")
     assert model is not None
@@ -307,7 +307,7 @@ def two_models(name: str = "flux-mini", **mini: Any) -> tuple[UnitCost, ...]:
     size = {"parameters_billion": 5.6, "bits": 16}
     models = {name: {"size": size, **mini}}
     changed = {"flux-schnell": {"size": size, "images": {"models": models}}}
-    return costs_of("docs/examples/pictures/Pulumi.pictures.yaml", changes=changed)
+    return costs_of("docs/examples/images/Pulumi.images.yaml", changes=changed)
 
 
 def test_a_further_image_model_has_the_unit_cost_of_its_own_steps():

@@ -170,7 +170,7 @@ def test_what_always_runs_is_shown_committed(made):
     assert 'id="missing-commitments"' not in text
 
 
-@pytest.mark.parametrize("name", ["dev", "prod", "staging", "pictures", "slices"])
+@pytest.mark.parametrize("name", ["dev", "prod", "staging", "images", "slices"])
 def test_every_stack_that_is_shipped_has_a_page(stack, rendered, name):
     platform = stack(name=name)
     found = page(resolve(platform), name, rendered(state("v1", "ConfigMap", "a", {})), day=DAY)
@@ -186,14 +186,14 @@ def test_every_stack_that_is_shipped_has_a_page(stack, rendered, name):
 
 def test_a_model_that_draws_has_a_price_of_pictures(stack, rendered):
     found = page(
-        resolve(stack(name="pictures")),
-        "pictures",
+        resolve(stack(name="images")),
+        "images",
         rendered(state("v1", "ConfigMap", "a", {})),
         day=DAY,
     )
     (row,) = found.costs.units.values()
     assert row.unit == "thousand images"
-    (line,) = unit_costs(resolve(stack(name="pictures")), found.costs.bill)
+    (line,) = unit_costs(resolve(stack(name="images")), found.costs.bill)
     assert row.usd is not None
     assert line.usd is not None
     assert row.usd.value.value == pytest.approx(line.usd.value.value)
@@ -208,7 +208,7 @@ def test_a_further_image_model_is_named_beside_its_server(stack, rendered):
         first |= {"size": size, "images": {"models": {"flux-mini": mini}}}
 
     folder = rendered(state("v1", "ConfigMap", "a", {}))
-    found = page(resolve(stack(two, name="pictures")), "pictures", folder, day=DAY)
+    found = page(resolve(stack(two, name="images")), "images", folder, day=DAY)
     assert [one.further for one in found.models] == [("flux-mini",)]
     text = html(found)
     assert "; also serves flux-mini</small>" in text

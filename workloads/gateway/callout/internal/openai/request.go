@@ -147,3 +147,8 @@ func text(raw []byte) (string, bool) {
 	}
 	return *value, true
 }
+
+// CanCheckStream reports whether a stream of a path can be checked while it arrives.
+func CanCheckStream(path string) bool {
+	return path == "/v1/chat/completions" || path == "/v1/completions"
+}
