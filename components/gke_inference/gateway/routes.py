@@ -36,8 +36,8 @@ PATHS_BY_TASK = {
 }
 """Paths of the requests to a model, by its task."""
 _PREDICTIVE_PATHS = ("", "/config", "/infer", "/ready")
-"""Paths below `/v2/models/NAME` that clients may call, of those of the Open Inference Protocol and of
-Triton (triton-inference-server/server src/http_server.cc, `model_regex_`)."""
+"""Paths below `/v2/models/NAME` that clients may call, of those of the Open Inference Protocol and
+of Triton (triton-inference-server/server src/http_server.cc, `model_regex_`)."""
 BASE_MODEL_HEADER = "X-Gateway-Base-Model-Name"
 """Header with the base model of an adapter that the routes do not know. Later body-based routers
 (v1.3.0) set the same header."""
@@ -176,9 +176,9 @@ def routes(
 ) -> list[Manifest]:
     """Return the HTTPRoutes of a model: `POOL`, then `POOL-2` and so on with many adapters.
 
-    Only the paths of clients are routed, so clients cannot reach `/metrics` or an engine's developer endpoints. A
-    canary gets its percentage for every name. It is listed even with 0, so that changing the number
-    changes only weights.
+    Only the paths of clients are routed, so clients cannot reach `/metrics` or an engine's
+    developer endpoints. A canary gets its percentage for every name. It is listed even with 0, so
+    that changing the number changes only weights.
     """
     backends = [model.backend_ref(model.pool_name, 1)]
     if model.canary is not None:

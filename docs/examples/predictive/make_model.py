@@ -90,7 +90,7 @@ def probabilities(parameters: dict[str, Any], rows: Any) -> Any:
 
 def model(parameters: dict[str, Any]) -> Any:
     """Return the model as ONNX, whose first dimension is the batch."""
-    from onnx import TensorProto, checker, helper, numpy_helper
+    from onnx import TensorProto, checker, helper, numpy_helper  # noqa: PLC0415 - `probabilities` needs none
 
     nodes = [
         helper.make_node("Sub", ["features", "mean"], ["centered"]),
