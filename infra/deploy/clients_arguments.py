@@ -256,7 +256,7 @@ def _contexts(models: Mapping[str, Model], default: int) -> dict[str, int]:
     return {
         name: model.context if model.fallback is None else max(model.context, default)
         for served, model in models.items()
-        if not model.task.is_diffusion
+        if model.task.is_text
         for name in (served, *model.other_names(served))
     }
 

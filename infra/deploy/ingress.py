@@ -1,5 +1,6 @@
 """Arguments for ingress to serving pods: ranges, metrics collectors and peer models."""
 
+from gke_inference.catalogue.engines import engine
 from gke_inference.namespace.network_policies import AllowedIngressArgs
 from infra.plan import RegionPlan
 
@@ -19,6 +20,8 @@ def ingress_args(region: RegionPlan, *, has_gateway: bool = True) -> AllowedIngr
         args["other_proxies"] = list(region.other_proxies)
     if models := connected(region):
         args["connected_models"] = models
+    if ports := metrics_ports(region):
+        args["metrics_ports"] = ports
     if has_gateway and region.gate is not None:
         args["client_gate"] = True
         if region.gate.cache is not None:
@@ -39,3 +42,11 @@ def connected(region: RegionPlan) -> list[str]:
         for served in region.served
         if served.prefill is not None or served.capacity.spans_hosts
     ]
+
+
+def metrics_ports(region: RegionPlan) -> dict[str, int]:
+    """Return the port of the metrics of the models whose engine has one, by object name."""
+    ports = {
+        served.object_name: engine(served.settings.engine).metrics.port for served in region.served
+    }
+    return {name: port for name, port in ports.items() if port is not None}

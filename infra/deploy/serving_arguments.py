@@ -9,6 +9,7 @@ from typing import Final, cast
 
 import pulumi
 
+from gke_inference.catalogue.engines import engine
 from gke_inference.cluster.workload_identity import BucketAccessArgs, WorkloadIdentityArgs
 from gke_inference.intent.intent import ModelServerArgs
 from gke_inference.observability.monitoring import MonitoringArgs
@@ -260,7 +261,7 @@ def monitoring_args(
         model=served.object_name,
         namespace=served.namespace,
         selector=server.labels,
-        target_port=server.port,
+        target_port=engine(served.settings.engine).metrics.port or server.port,
     )
     groups = [
         of

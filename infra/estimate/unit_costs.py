@@ -15,6 +15,7 @@ from planner.speed.speculation import METHODS
 from planner.unit_cost.prompt_speed import decode_speed, embed_speed, prefill_speed
 from planner.unit_cost.unit_cost import (
     MILLION_INPUT,
+    MILLION_PREDICTIONS,
     MILLION_TOKENS,
     PREFILL,
     THOUSAND_PICTURES,
@@ -34,6 +35,7 @@ _UNITS = {
     Task.EMBED: MILLION_INPUT,
     Task.GENERATE: MILLION_TOKENS,
     Task.IMAGE: THOUSAND_PICTURES,
+    Task.PREDICT: MILLION_PREDICTIONS,
     Task.VIDEO: THOUSAND_VIDEOS,
 }
 
@@ -130,6 +132,8 @@ def _speed(
     name: str, model: Model, role: str, rung: Rung, traffic: Traffic, *, is_batch: bool = False
 ) -> Speed:
     unit = _UNITS[model.task]
+    if model.task is Task.PREDICT:
+        return Speed(unit, None, "the speed of a predictive model is not modeled: measure it")
     architecture = _architecture(model.weights, name, model.task)
     if isinstance(architecture, str):
         return Speed(unit, None, architecture)

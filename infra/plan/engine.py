@@ -28,7 +28,7 @@ def intent_words(
     words = {
         "adapter_rank": model.adapter_rank,
         "adapters": {adapter: adapter_folder(folder, adapter) for adapter in model.adapters},
-        "context": model.context,
+        "context": model.context or None,
         "engine": model.engine,
         "experts": model.experts,
         "images": None if model.images is None else _located_images(model.images, weights),

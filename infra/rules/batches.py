@@ -60,7 +60,7 @@ def _check_models(platform: Platform, batches: Batches) -> Iterator[InputError]:
         model = platform.models.get(name)
         if model is None:
             yield one_of(where, name, sorted(platform.models))
-        elif model.task.is_diffusion:
+        elif not model.task.is_text:
             yield InputError(where, "must be a model of task generate or embed", name)
         elif region not in platform.regions_of(model):
             yield InputError(where, f"must be a model that runs in {region}", name)

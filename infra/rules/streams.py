@@ -44,7 +44,7 @@ def _check_model(platform: Platform, where: str, stream: Stream) -> Iterator[Inp
     if model is None:
         yield one_of(join(where, "model"), stream.model, sorted(platform.models))
         return
-    if model.task.is_diffusion:
+    if not model.task.is_text:
         rule = "must be a model of task generate or embed: answers are messages of text"
         yield InputError(join(where, "model"), rule, stream.model)
     regions = list(platform.regions_of(model))

@@ -7,7 +7,7 @@ from gke_inference.intent import adapter_settings
 from gke_inference.intent.adapter_settings import AdapterRank
 from gke_inference.intent.diffusion_settings import FurtherModel, ImageGeneration, Videos
 from gke_inference.intent.expert_settings import Experts
-from gke_inference.intent.settings import ReplicaCount, RequestSeconds, ServedContext
+from gke_inference.intent.settings import NO_CONTEXT, ReplicaCount, RequestSeconds, ServedContext
 from gke_inference.intent.words import Form, Spanning, Task
 from gke_inference.serving.settings import (
     SCALE_IN_DELAY_SECONDS,
@@ -128,8 +128,9 @@ class Model(Settings):
     """Targets of the autoscaler."""
     size: Size
     """Size of the weights, which determines the accelerators that can hold the model."""
-    context: ServedContext
-    """Maximum length of prompt and answer together, in tokens. For Stable Diffusion XL, 77.
+    context: ServedContext = NO_CONTEXT
+    """Maximum length of prompt and answer together, in tokens. Required, except with task
+    `predict`, which has no tokens. For Stable Diffusion XL, 77.
     For Wan 2.1, at most 512. For a known language model on vLLM or SGLang, at most that of its
     published configuration, unless `engine_args` scale its positions."""
     engine: EngineName = VLLM
@@ -137,7 +138,8 @@ class Model(Settings):
     settings: EngineSettings = EngineSettings()
     """Settings of the engine."""
     task: Task = Task.GENERATE
-    """Kind of output: tokens, embeddings, images or videos."""
+    """Kind of output: tokens, embeddings, images, videos, or the tensors of a predictive model
+    (`predict`, with engine `tritonserver`)."""
     images: ImageGeneration | None = None
     """Sizes, steps and queue of a model that generates images; `context` is then the maximum length
     of the prompt."""

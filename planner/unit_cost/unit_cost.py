@@ -26,11 +26,13 @@ MILLION_TOKENS = "million output tokens"
 MILLION_INPUT = "million input tokens"
 THOUSAND_PICTURES = "thousand images"
 THOUSAND_VIDEOS = "thousand videos"
+MILLION_PREDICTIONS = "million predictions"
 SIZES = {
     MILLION_TOKENS: 1e6,
     MILLION_INPUT: 1e6,
     THOUSAND_PICTURES: 1e3,
     THOUSAND_VIDEOS: 1e3,
+    MILLION_PREDICTIONS: 1e6,
 }
 """Number of tokens, images or videos per unit."""
 TOKEN_UNITS = frozenset({MILLION_TOKENS, MILLION_INPUT})

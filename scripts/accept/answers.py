@@ -4,8 +4,10 @@ import base64
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import prod
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 from infra.plan import ServedModel
 from infra.stack import Task
@@ -69,6 +71,8 @@ def question_of(task: Task) -> tuple[str, str, Ask]:
         return "image", "a PNG", _image
     if task is Task.VIDEO:
         return "video", "an MP4", _video
+    if task is Task.PREDICT:
+        return "prediction", "outputs for inputs of zeros", _prediction
     return "chat", "text, and a count of its tokens", _chat
 
 
@@ -132,6 +136,31 @@ def _video(subject: Subject, client: "OpenAI", model: str) -> Row:
     if not is_mp4(file):
         return subject.not_met(f"{len(file)} bytes that are not an MP4")
     return subject.met(f"an MP4 of {len(file):,} bytes")
+
+
+def _prediction(subject: Subject, client: "OpenAI", model: str) -> Row:
+    """Ask with the inputs that the model's metadata describes, the smallest, all zeros."""
+    base = str(client.base_url).rstrip("/").removesuffix("/v1")
+    of_model = client.with_options(base_url=f"{base}/v2/models/{quote(model)}/")
+    described: Any = of_model.get("", cast_to=object)
+    inputs = [_zeros(each) for each in described["inputs"]]
+    answer: Any = of_model.post("infer", cast_to=object, body={"inputs": inputs})
+    outputs = [each["name"] for each in answer["outputs"] if each["data"]]
+    wanted = [each["name"] for each in described["outputs"]]
+    said = f"values of {', '.join(outputs) or 'no output'}"
+    return subject.judged(said, is_met=sorted(outputs) == sorted(wanted))
+
+
+def _zeros(tensor: Any) -> dict[str, Any]:
+    shape = [max(1, side) for side in tensor["shape"]]
+    kind = str(tensor["datatype"])
+    zero: Any = "" if kind == "BYTES" else False if kind == "BOOL" else 0
+    return {
+        "name": tensor["name"],
+        "datatype": kind,
+        "shape": shape,
+        "data": [zero] * prod(shape),
+    }
 
 
 def streams(deployed: Deployed) -> Iterator[Row]:

@@ -61,7 +61,7 @@ def deletable(deployed: Deployed) -> Iterator[tuple[Cluster, ServedModel]]:
     """Yield the models of which a failover deletes a replica: those that generate text."""
     for region, cluster in deployed.clusters.items():
         for served in deployed.plan.regions[region].served:
-            if served.version is None and not served.settings.task.is_diffusion:
+            if served.version is None and served.settings.task.is_text:
                 yield cluster, served
 
 

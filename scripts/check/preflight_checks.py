@@ -6,6 +6,7 @@ from typing import Any
 
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.intent.adapter_settings import DEFAULT_RANK
+from gke_inference.intent.fitting import PREDICTION_ROOM_GIB
 from gke_inference.sizing.architectures import Architecture, find_model, is_sdxl
 from gke_inference.sizing.image_memory import (
     adapters_gib,
@@ -85,6 +86,9 @@ def memory(name: str, model: Model, rung: Rung) -> Check:
     """Return whether weights and the KV cache of one longest request fit, with the numbers."""
     if model.engine == "diffusion":
         return _copies(name, model, rung)
+    if model.task is Task.PREDICT:
+        weights = weights_gib(model.size.parameters_billion, model.size.bits)
+        return _copy(rung, weights, 0.0, PREDICTION_ROOM_GIB)
     load = loaded_model(name, model)
     tensor, stages = split(rung, model.settings.tensor_parallel)
     if model.experts is not None:
@@ -113,6 +117,11 @@ def _copies(name: str, model: Model, rung: Rung) -> Check:
     else:
         further = ((each.weights, other) for other, each in model.further_models.items())
         room = image_room_gib([(model.weights, name), *further])
+    return _copy(rung, weights, kept, room)
+
+
+def _copy(rung: Rung, weights: float, kept: float, room: float) -> Check:
+    """Return whether each chip holds a whole copy: its weights, adapters and room, in GiB."""
     needed, usable = copy_gib(rung.accelerator, weights, kept, room)
     reason = check_copies_fit(rung.accelerator, weights, kept, room)
     says = reason or f"{weights:.1f} weights, {needed:.1f} in all <= {usable:.1f} GiB a chip"

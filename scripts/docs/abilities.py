@@ -27,8 +27,9 @@ def abilities_page() -> str:
         rows = {**facts.hardware, **facts.narrower}
         parts += [
             f"## `{name}`: {facts.title}{note}\n",
-            f"Health `{facts.health_path}`; queue `{metrics.queue}`, batch `{metrics.running}`, KV"
-            f" cache {_code(metrics.kv_cache)}, adapters {_code(metrics.adapters)}.\n",
+            f"Health `{facts.health_path}`; queue `{metrics.queue}`, batch"
+            f" {_code(metrics.running)}, KV cache {_code(metrics.kv_cache)}, adapters"
+            f" {_code(metrics.adapters)}.\n",
             "\n".join([_HEAD, *(_row(place, able) for place, able in rows.items())]),
             "\n" + "\n".join(f"- {place}: {able.source}" for place, able in rows.items()) + "\n",
         ]

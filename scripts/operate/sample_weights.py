@@ -5,6 +5,7 @@ simulated engines, whose speed depends on the model's name. The servers wait for
 Google Cloud, and check the contents of the bucket.
 """
 
+import shutil
 import tempfile
 import threading
 import warnings
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from workloads.transfer.versions import Home
 
 FOLDER = REPOSITORY / "build" / "models" / "sample"
+_CLASSIFIER = REPOSITORY / "docs/examples/predictive/weights/models/fraud"
 _HASHES = REPOSITORY / "build" / "models" / "hashes.json"
 _LOOK_SECONDS = 0.2
 _WORKERS = 4
@@ -93,6 +95,7 @@ class SampleWeights(threading.Thread):
                     target.version,
                     is_adapter=target.is_adapter,
                     is_video=self._is_video(target.name),
+                    predicts=self._predicts(target.name),
                 )
                 if version is not None:
                     self.lines.append(f"{target.name}, version {version}, to {home.uri}")
@@ -100,6 +103,14 @@ class SampleWeights(threading.Thread):
     def _is_video(self, target: str) -> bool:
         model = self._plan.platform.models.get(target)
         return model is not None and model.task is Task.VIDEO
+
+    def _predicts(self, target: str) -> str | None:
+        """Return the name that clients use for a predictive model, or None for another one."""
+        for every in self._plan.models.values():
+            for served in every:
+                if served.name == target and served.settings.task is Task.PREDICT:
+                    return served.served_name
+        return None
 
     def _has_bucket(self, home: "Home", own: set[str]) -> bool:
         """Wait for a bucket; create one that no stack creates, since a real project has it."""
@@ -141,10 +152,12 @@ def push_sample(
     *,
     is_adapter: bool = False,
     is_video: bool = False,
+    predicts: str | None = None,
 ) -> str | None:
     """Push the sample or an adapter of it to a bucket, and make it current if no version was named.
 
-    That of a video model has the file by which the image server recognizes Wan 2.1.
+    That of a video model has the file by which the image server recognizes Wan 2.1. That of a
+    predictive model, whose name `predicts` is, has the classifier of the example.
 
     Returns:
         The version; None if the bucket already has weights.
@@ -174,6 +187,9 @@ def push_sample(
         seed = zlib.crc32(name.encode())
         adapters = FOLDER.parent / "adapters"
         folder = made_whole(adapters / name, lambda beside: write_adapter(beside, seed=seed))
+    elif predicts is not None:
+        repository = FOLDER.parent / "predictive" / predicts
+        folder = made_whole(repository, lambda beside: _write_classifier(beside, predicts))
     elif is_video:
         folder = made_whole(FOLDER.parent / "video", _write_video_model)
     else:
@@ -196,3 +212,7 @@ def _write_video_model(folder: Path) -> None:
     denoiser = folder / "transformer"
     denoiser.mkdir()
     (denoiser / "config.json").write_text('{"_class_name": "WanTransformer3DModel"}\n')
+
+
+def _write_classifier(folder: Path, name: str) -> None:
+    shutil.copytree(_CLASSIFIER, folder / "models" / name)

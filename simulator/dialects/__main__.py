@@ -1,6 +1,6 @@
 """`python -m simulator.dialects ENGINE [flags]`: a simulated server other than vLLM.
 
-ENGINE is `sglang`, `tgi` or `triton`; the flags are that server's own.
+ENGINE is `sglang`, `tgi`, `triton` or `tritonserver`; the flags are that server's own.
 """
 
 import logging
@@ -29,12 +29,18 @@ ENGINES = tuple(_SERVERS)
 def main(argv: Sequence[str] | None = None) -> None:
     """Run a server; exit with status 2 for invalid flags, and 1 if the real one would not start."""
     words = list(sys.argv[1:] if argv is None else argv)
-    if not words or words[0] not in _SERVERS:
-        sys.stderr.write(f"usage: python -m simulator.dialects {{{','.join(_SERVERS)}}} [flags]\n")
+    if not words or words[0] not in (*_SERVERS, "tritonserver"):
+        named = ",".join((*_SERVERS, "tritonserver"))
+        sys.stderr.write(f"usage: python -m simulator.dialects {{{named}}} [flags]\n")
         sys.exit(2)
     logs.set_up()
-    settle, make = _SERVERS[words[0]]
     try:
+        if words[0] == "tritonserver":
+            from simulator.dialects.predictive import server  # noqa: PLC0415 - ONNX Runtime is large
+
+            uvloop.run(server.serve(server.settle(words[1:], os.environ)))
+            return
+        settle, make = _SERVERS[words[0]]
         settings = settle(words[1:], os.environ)
         uvloop.run(serve(settings.deployment, settings.port, lambda: make(settings)))
     except EngineError as error:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 
-from . import diffusion, sglang, tgi, triton, vllm
+from . import diffusion, sglang, tgi, triton, tritonserver, vllm
 from .spec import Serving, SpecError
 
 _ENGINES: dict[str, tuple[tuple[str, ...], Callable[[Serving], list[str]]]] = {
@@ -11,6 +11,7 @@ _ENGINES: dict[str, tuple[tuple[str, ...], Callable[[Serving], list[str]]]] = {
     "sglang": (sglang.COMMAND, sglang.arguments),
     "tgi": (tgi.COMMAND, tgi.arguments),
     "triton": (triton.COMMAND, triton.arguments),
+    "tritonserver": (tritonserver.COMMAND, tritonserver.arguments),
     "vllm": (vllm.COMMAND, vllm.arguments),
 }
 ENGINES = tuple(sorted(_ENGINES))

@@ -56,6 +56,7 @@ _TOLD: "dict[str, tuple[tuple[str, str], ...]]" = {
         (r"Capture cuda graph end|Uvicorn running|warmup", "warm"),
     ),
     "triton": ((r"Started .*Service|Uvicorn running", "warm"),),
+    "tritonserver": ((r"Started .*Service", "warm"),),
     "tgi": ((r"Cuda Graphs are enabled|Warming up model", "warm"),),
     "diffusion": ((r"[Cc]ompil", "compile"), (r"[Ww]arm", "warm")),
 }

@@ -207,7 +207,7 @@ class Launcher:
         return self._end(engine, group)
 
     def _group_of(self, serving: Serving) -> Group:
-        page = f":{serving.port}{self._spec.metrics_path}"
+        page = f":{self._spec.metrics_port or serving.port}{self._spec.metrics_path}"
         hosts = vllm.group_hosts(serving, os.environ)
         return Group(hosts, page, self._spec.busy_metrics, self._spec.health_port)
 
@@ -245,7 +245,8 @@ class Launcher:
 
     def _drain(self, engine: Engine, group: Group, settle: float, limit: float) -> None:
         """Wait until no request of the group is open; at least `settle`, at most `limit`."""
-        url = f"{self._url}:{self._port}{self._spec.metrics_path}"
+        port = self._spec.metrics_port or self._port
+        url = f"{self._url}:{port}{self._spec.metrics_path}"
 
         def left() -> "float | None":
             own = open_requests(url, self._spec.busy_metrics)

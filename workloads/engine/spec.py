@@ -15,6 +15,9 @@ SCHEMA = 1
 PORT = 8000
 """Port of the API and the metrics of every engine, unless another server is in front of it."""
 
+METRICS_PORT = 8002
+"""Port of the metrics of an engine whose API has none."""
+
 KV_DISK, KV_SHARED = "/mnt/kv-disk", "/mnt/kv-shared"
 """Volumes with KV cache in the engine's container: on local SSD, and on a share."""
 
@@ -184,6 +187,8 @@ class Spec:
     health_path: str = "/health"
     """Path of the engine that returns 200 once it serves."""
     metrics_path: str = "/metrics"
+    metrics_port: "int | None" = None
+    """Port of the engine's metrics; None: that of its API."""
     busy_metrics: tuple[str, ...] = ()
     """Gauges of the engine, in the picker's notation, whose sum is the number of open requests."""
     health_port: int = 8090

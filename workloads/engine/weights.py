@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from . import hardware, triton
+from . import hardware, triton, tritonserver
 from .bucket import Bucket, BucketError
 from .log import say
 from .spec import ImageModel, Serving
@@ -32,6 +32,11 @@ _SAY_SECONDS = 30.0
 _POLL_SECONDS = 1.0
 _READERS = 8
 _CHUNK = 8 * 2**20
+_PARTS = {
+    "triton": (triton.MODELS, triton.TOKENIZER),
+    "tritonserver": (tritonserver.MODELS,),
+}
+"""Folders of the weights that an engine's command names."""
 
 
 class Place(Protocol):
@@ -165,11 +170,10 @@ def look(serving: Serving) -> Weights:
     """
     model = whole(place(serving.source), serving.has_versions, serving.version)
     moved = [(serving.source, model.source)]
-    if serving.engine == "triton":
-        moved += [
-            (f"{serving.source}/{part}", f"{model.source}/{part}")
-            for part in (triton.MODELS, triton.TOKENIZER)
-        ]
+    moved += [
+        (f"{serving.source}/{part}", f"{model.source}/{part}")
+        for part in _PARTS.get(serving.engine, ())
+    ]
     found = replace(serving, source=model.source)
     guess = serving.speculation
     if guess is not None and guess.source is not None:

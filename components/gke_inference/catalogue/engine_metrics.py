@@ -12,7 +12,7 @@ KV_CACHE_USE = str(_VLLM.kv_cache)
 LORA_INFO = str(_VLLM.adapters)
 PREEMPTIONS = "vllm:num_preemptions_total"
 QUEUE_LENGTH = _VLLM.queue
-RUNNING = _VLLM.running
+RUNNING = str(_VLLM.running)
 TIME_TO_FIRST_TOKEN = "vllm:time_to_first_token_seconds"  # noqa: S105 (a histogram, no secret)
 
 UNPLACED_REPLICAS = "gke_inference:unplaced_replicas"

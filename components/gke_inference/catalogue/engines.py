@@ -23,11 +23,13 @@ class Metrics:
     path: str
     queue: str
     """Waiting requests."""
-    running: str
-    """Running requests."""
     source: str
     scraped: tuple[str, ...]
     """Patterns of other stored metrics; histograms with their suffixes."""
+    port: int | None = None
+    """Port of the metrics, or `None` for that of the API."""
+    running: str | None = None
+    """Running requests, or `None` if the engine has no such metric."""
     kv_cache: str | None = None
     """KV cache utilization, 0 to 1, or `None` if the engine has no such metric."""
     adapters: str | None = None
@@ -48,6 +50,11 @@ class Metrics:
     """Counter of answered requests."""
     tiers: tuple[str, ...] = ()
     """Patterns of metrics that are stored for models with KV cache tiers only."""
+
+    @property
+    def busy(self) -> tuple[str, ...]:
+        """Gauges of open requests, of which each replica has all."""
+        return (self.queue,) if self.running is None else (self.queue, self.running)
 
     def stored(self, *, has_tiers: bool = False) -> tuple[str, ...]:
         """Return the patterns of all stored metrics. Managed Prometheus bills every sample.
@@ -221,3 +228,5 @@ VLLM = "vllm"
 """Engine of a model that names none."""
 DIFFUSION = "diffusion"
 """The image server of this project."""
+TRITON_SERVER = "tritonserver"
+"""Triton behind the Open Inference Protocol, for predictive models."""

@@ -50,12 +50,18 @@ def pinned_routes(
     """
     pools = {canary.version: canary.pool_name, STABLE: model.pool_name}
     rules: list[Manifest] = [
-        rule_of(
-            [model.backend_ref(pool_name, 1)],
-            [name_match(name, **{VERSION_HEADER: version}) for name in names],
-        )
+        rule_of([model.backend_ref(pool_name, 1)], matches)
         for version, pool_name in pools.items()
-        for names in dealt(list(model.served_names), MATCHES_PER_RULE)
+        for matches in dealt(_matches(model, version), MATCHES_PER_RULE)
     ]
     head = route_head(gateway_namespace or namespace, gateway, hostname)
     return routes_of(f"{canary.pool_name}-pinned", namespace, head, rules)
+
+
+def _matches(model: RoutedModel, version: str) -> list[Manifest]:
+    """Return the matches of a version for every name and path of a model."""
+    return [
+        {**name_match(name, **{VERSION_HEADER: version}), "path": path}
+        for name in model.served_names
+        for path in model.paths
+    ]

@@ -26,6 +26,7 @@ _ADAPTER_TASKS = (Task.GENERATE, Task.IMAGE)
 _HTTP_PORT = 80
 _NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 # Header matches are exact: values must be printable, without spaces or wildcards.
+_PATH_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
 _SERVED_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}")
 # The 63 characters of a Service name minus the longest suffix (`-body-router`, `-interactive`).
 _MAX_NAME = 51
@@ -114,6 +115,7 @@ def _model(where: str, args: Mapping[str, Any]) -> RoutedModel:
         further_models=tuple(args.get("further_models", [])),
         has_live_adapters=args.get("has_live_adapters", False),
         is_picked=task is Task.GENERATE,
+        is_predictive=task is Task.PREDICT,
         model_name=args["model_name"],
         pool_name=args["pool_name"],
         priority=args.get("priority", 10),
@@ -125,6 +127,12 @@ def _model(where: str, args: Mapping[str, Any]) -> RoutedModel:
     if model.has_live_adapters and (model.canary is not None or task not in _ADAPTER_TASKS):
         what = "a canary" if model.canary is not None else f"task '{task}'"
         _refuse(f"{where}.hasLiveAdapters", f"must be false with {what}")
+    if model.is_predictive and not _PATH_NAME.fullmatch(model.model_name):
+        _refuse(
+            f"{where}.modelName",
+            "must be letters, digits and any of '._:-' with task 'predict', got"
+            f" {model.model_name!r}",
+        )
     for name in model.served_names:
         if not _SERVED_NAME.fullmatch(name):
             _refuse(

@@ -93,7 +93,7 @@ def _metric_names(names: Metrics, knows_adapters: bool) -> Manifest:
             {
                 "name": _ENGINE,
                 "queuedRequestsSpec": names.queue,
-                "runningRequestsSpec": names.running,
+                "runningRequestsSpec": names.running or "",
                 "kvUsageSpec": names.kv_cache or "",
                 "loraSpec": (names.adapters or "") if knows_adapters else "",
                 "cacheInfoSpec": names.cache_info or "",

@@ -35,6 +35,9 @@ PATHS_BY_TASK = {
     "video": ("/v1/videos/sync",),
 }
 """Paths of the requests to a model, by its task."""
+_PREDICTIVE_PATHS = ("", "/config", "/infer", "/ready")
+"""Paths below `/v2/models/NAME` that clients may call, of those of the Open Inference Protocol and
+of Triton (triton-inference-server/server src/http_server.cc, `model_regex_`)."""
 BASE_MODEL_HEADER = "X-Gateway-Base-Model-Name"
 """Header with the base model of an adapter that the routes do not know. Later body-based routers
 (v1.3.0) set the same header."""
@@ -78,15 +81,21 @@ class RoutedModel:
     has_live_adapters: bool = False
     further_models: tuple[str, ...] = ()
     """Names of other models that its pods serve."""
+    is_predictive: bool = False
+    """Whether its pods speak the Open Inference Protocol, which names the model in the path."""
 
     @property
     def paths(self) -> list[Manifest]:
         """Paths that clients can reach: all of `/v1`, or only prompt paths with live adapters.
 
+        Of a predictive model, those that neither load models nor change the server's settings.
         An engine that loads adapters at run time also has endpoints for that under `/v1`, which
         read any folder that a request names. Exact paths exclude them, however they are written.
         The image server has no such endpoints.
         """
+        if self.is_predictive:
+            own = f"/v2/models/{self.model_name}"
+            return [{"type": "Exact", "value": f"{own}{path}"} for path in _PREDICTIVE_PATHS]
         if not self.has_live_adapters or self.engine == "diffusion":
             return [{"type": "PathPrefix", "value": "/v1"}]
         return [{"type": "Exact", "value": path} for path in PROMPT_PATHS]
@@ -167,9 +176,9 @@ def routes(
 ) -> list[Manifest]:
     """Return the HTTPRoutes of a model: `POOL`, then `POOL-2` and so on with many adapters.
 
-    Only `/v1` is routed, so clients cannot reach `/metrics` or an engine's developer endpoints. A
-    canary gets its percentage for every name. It is listed even with 0, so that changing the number
-    changes only weights.
+    Only the paths of clients are routed, so clients cannot reach `/metrics` or an engine's
+    developer endpoints. A canary gets its percentage for every name. It is listed even with 0, so
+    that changing the number changes only weights.
     """
     backends = [model.backend_ref(model.pool_name, 1)]
     if model.canary is not None:

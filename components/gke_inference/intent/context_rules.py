@@ -1,4 +1,4 @@
-"""Context of a model within what the positions of its published configuration allow.
+"""Context of a model: that it has one, within what its published configuration allows.
 
 vLLM 0.32.0 (config/model.py, `_get_and_verify_max_len`) and SGLang 0.5.21
 (srt/configs/model_config.py, `_derive_context_length`) end at start otherwise.
@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.intent.intent import ServingIntent
+from gke_inference.intent.settings import NO_CONTEXT
+from gke_inference.intent.words import Task
 from gke_inference.sizing.architectures import longest_context
 
 
@@ -29,7 +31,15 @@ _LONGER = {
 
 
 def context_problems(intent: ServingIntent) -> Iterator[InputError]:
-    """Yield a context beyond that of a known model, unless settings extend its positions."""
+    """Yield a context that is missing, or beyond that of a known model.
+
+    Settings can extend the positions of a model.
+    """
+    if intent.task is Task.PREDICT:
+        return
+    if intent.context == NO_CONTEXT:
+        yield InputError("context", f"is required when task is {intent.task}")
+        return
     way, known = _LONGER.get(intent.engine), longest_context(intent.weights, intent.served_name)
     if way is None or known is None or intent.context <= known[1]:
         return

@@ -6,6 +6,7 @@ from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.intent.diffusion_settings import Videos
 from gke_inference.intent.intent import ServingIntent
+from gke_inference.intent.words import Task
 from gke_inference.sizing.image_memory import (
     adapters_gib,
     check_copies_fit,
@@ -13,6 +14,10 @@ from gke_inference.sizing.image_memory import (
     video_room_gib,
 )
 from gke_inference.sizing.memory import Loaded, check_expert_fit, check_fit, loaded
+
+PREDICTION_ROOM_GIB = 1.0
+"""Memory beside the weights of a predictive model, for the runtime and for activations (assumed).
+Triton loads an instance on each GPU, unless config.pbtxt has others."""
 
 
 def fit_problems(intent: ServingIntent) -> Iterator[InputError]:
@@ -57,6 +62,8 @@ def unfit(intent: ServingIntent, rung: Rung) -> str | None:
         return check_copies_fit(
             rung.accelerator, intent.gib, _image_adapters(intent), _room_gib(intent)
         )
+    if intent.task is Task.PREDICT:
+        return check_copies_fit(rung.accelerator, intent.gib, room=PREDICTION_ROOM_GIB)
     model = loaded_model(intent)
     if intent.experts is not None:
         return check_expert_fit(rung, model, intent.split or 1, intent.experts.redundant)

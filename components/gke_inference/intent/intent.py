@@ -19,7 +19,7 @@ from gke_inference.sizing.memory import weights_gib
 from .adapter_settings import DEFAULT_RANK, AdapterFolder, AdapterRank
 from .diffusion_settings import FurtherModel, ImageGeneration, Videos
 from .expert_settings import Experts
-from .settings import EngineSettings, ReplicaCount, RequestSeconds, ServedContext
+from .settings import NO_CONTEXT, EngineSettings, ReplicaCount, RequestSeconds, ServedContext
 from .words import Form, Role, Spanning, Task
 
 
@@ -29,9 +29,6 @@ class ModelServerArgs(TypedDict):
     compute_classes: dict[str, str]
     """Compute class by hardware kind: `tpu`, `gpu`, or `any` for the forms with one pod for both,
     `dra` and `dual-container`."""
-    context: ServedContext
-    """Maximum length of prompt and answer together, in tokens. For Stable Diffusion XL, 77. For
-    Wan 2.1, at most 512."""
     model: str
     """Key of the model, used in Kubernetes names and labels."""
     namespace: str
@@ -59,6 +56,9 @@ class ModelServerArgs(TypedDict):
     cache_bucket: NotRequired[str]
     """Bucket for compiled programs, which the service account must be able to write to. Required
     with a TPU rung."""
+    context: NotRequired[ServedContext]
+    """Maximum length of prompt and answer together, in tokens. For Stable Diffusion XL, 77. For
+    Wan 2.1, at most 512. Required, except with task `predict`."""
     engine: NotRequired[EngineName]
     """Inference server that runs the model. Default: `vllm`."""
     experts: NotRequired[Experts]
@@ -95,7 +95,8 @@ class ModelServerArgs(TypedDict):
     """Paired only: warm GPU replicas. With 0, the first one starts on demand; one replica runs
     initially, until the autoscaler removes it as unneeded. Default: 1."""
     task: NotRequired[Task]
-    """Kind of output: tokens, embeddings, images or videos. Default: `generate`."""
+    """Kind of output: tokens, embeddings, images, videos, or the tensors of a predictive model.
+    Default: `generate`."""
     trace_percent: NotRequired[Annotated[float, Field(ge=0, le=100)]]
     """Percentage of requests whose spans go to the cluster's collector, unless the caller has
     decided. Default: no tracing."""
@@ -118,7 +119,6 @@ class ServingIntent:
     """
 
     model: str
-    context: int
     size: Size
     weights: str
     rungs: Mapping[str, Rung]
@@ -126,6 +126,7 @@ class ServingIntent:
     adapter_rank: AdapterRank | None = None
     adapters: Mapping[str, str] = field(default_factory=dict[str, str])
     buffer_replicas: int = 0
+    context: int = NO_CONTEXT
     engine: str = VLLM
     experts: Experts | None = None
     form: Form = Form.SINGLE

@@ -20,6 +20,7 @@ from gke_inference.intent.host_memory import memory_problems
 from gke_inference.intent.intent import ServingIntent
 from gke_inference.intent.kv_rules import stale_problems
 from gke_inference.intent.kv_transport import unfit
+from gke_inference.intent.predictive_rules import predictive_problems
 
 LARGEST_IMAGE_RANK = 128
 """Largest adapter rank that the image server compiles a program for."""
@@ -39,6 +40,7 @@ def problems(intent: ServingIntent) -> Iterator[InputError]:
         yield from batch_problems(intent)
     yield from _bits(intent)
     yield from diffusion_problems(intent)
+    yield from predictive_problems(intent)
     role = list(_role(intent)) if not form else []
     yield from role
     experts = list(expert_problems(intent))

@@ -20,6 +20,8 @@ Scalars = dict[str, bool | int | float | str]
 """Values of flags or variables, by name."""
 ServedContext = Annotated[int, Field(ge=77, le=10_000_000)]
 """Maximum length of prompt and answer together, in tokens."""
+NO_CONTEXT = 0
+"""Context of a model that reads no tokens."""
 
 
 class Speculative(Settings):

@@ -34,8 +34,14 @@ class Task(Word):
     EMBED = "embed"
     IMAGE = "image"
     VIDEO = "video"
+    PREDICT = "predict"
 
     @property
     def is_diffusion(self) -> bool:
         """Whether the image server of this project answers, of which every chip holds a model."""
         return self in (Task.IMAGE, Task.VIDEO)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it reads tokens and answers with text or vectors, as OpenAI's API has them."""
+        return self in (Task.GENERATE, Task.EMBED)

@@ -1,14 +1,15 @@
-"""Network access between replicas of the same model, in a namespace that is otherwise closed."""
+"""Network access to the replicas of single models, in a namespace that is otherwise closed."""
 
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 import pulumi
 
 from gke_inference.base.checked import checked
 from gke_inference.base.inputs import name_of, under
 from gke_inference.base.manifests import register
+from gke_inference.settings.fields import Port
 
-from .network_policies import connections
+from .network_policies import connections, metrics_access
 
 
 class ConnectedModelsArgs(TypedDict):
@@ -19,10 +20,19 @@ class ConnectedModelsArgs(TypedDict):
     and decode replicas."""
     namespace: str
     """Name of the namespace, a `ServingNamespace` with `ingress`."""
+    metrics_namespace: NotRequired[str]
+    """Namespace of the Managed Prometheus collectors. Default: `gmp-system`; on Autopilot it is
+    `gke-gmp-system`."""
+    metrics_ports: NotRequired[dict[str, Port]]
+    """Port of the metrics of each model (value of `app.kubernetes.io/name`) whose engine has one
+    beside that of its API. Default: none."""
 
 
 class ConnectedModels(pulumi.ComponentResource):
-    """Network policies that let the replicas of each of these models reach each other."""
+    """Network policies of the models in a namespace whose own policies do not know them.
+
+    They let the replicas of a model reach each other, and collectors reach the metrics of a model.
+    """
 
     namespace: pulumi.Output[str]
     """Name of the namespace."""
@@ -33,7 +43,13 @@ class ConnectedModels(pulumi.ComponentResource):
         super().__init__("gke-inference:index:ConnectedModels", name, {}, opts)
         args = checked(ConnectedModelsArgs, args)
         namespace = name_of(args, "namespace", "namespace")
-        for policy, obj in connections(namespace, args["models"]).items():
+        made = {
+            **connections(namespace, args["models"]),
+            **metrics_access(
+                namespace, args.get("metrics_ports", {}), args.get("metrics_namespace")
+            ),
+        }
+        for policy, obj in made.items():
             register(f"{name}-{policy}", obj, under(self))
         self.namespace = pulumi.Output.from_input(namespace)
         self.register_outputs({"namespace": self.namespace})

@@ -7,6 +7,7 @@ node can always reach its own pods
 rule.
 """
 
+from collections.abc import Mapping
 from typing import NotRequired, TypedDict
 
 from gke_inference.base.manifests import (
@@ -25,6 +26,7 @@ from gke_inference.gateway import model_catalogue as gateway_catalogue
 from gke_inference.gateway import picker as gateway_picker
 from gke_inference.gateway import router as gateway_router
 from gke_inference.guardrails import nemo
+from gke_inference.settings.fields import Port
 from gke_inference.streams import stream_worker
 
 ENGINE_PORT = 8000
@@ -51,6 +53,9 @@ class AllowedIngressArgs(TypedDict):
     connected_models: NotRequired[list[str]]
     """Models (values of `app.kubernetes.io/name`) whose replicas may reach each other: groups over
     several hosts, and prefill and decode replicas. Default: none."""
+    metrics_ports: NotRequired[dict[str, Port]]
+    """Port of the metrics of each model (value of `app.kubernetes.io/name`) whose engine has one
+    beside that of its API. Default: none."""
     metrics_namespace: NotRequired[str]
     """Namespace of the Managed Prometheus collectors. Default: `gmp-system`; on Autopilot it is
     `gke-gmp-system`."""
@@ -125,7 +130,11 @@ def network_policies(
         name: _policy(name, namespace, selector, ingress)
         for name, (selector, ingress) in rules.items()
     }
-    return made | connections(namespace, args.get("connected_models", []))
+    return {
+        **made,
+        **connections(namespace, args.get("connected_models", [])),
+        **metrics_access(namespace, args.get("metrics_ports", {}), args.get("metrics_namespace")),
+    }
 
 
 def connections(namespace: str, models: list[str]) -> dict[str, Manifest]:
@@ -141,6 +150,24 @@ def connections(namespace: str, models: list[str]) -> dict[str, Manifest]:
     for model in sorted(models):
         own, name = _pods(ENGINES, model), f"{model}-replicas"
         made[name] = _policy(name, namespace, own, [{"from": [{"podSelector": own}]}])
+    return made
+
+
+def metrics_access(
+    namespace: str, ports: Mapping[str, int], metrics_namespace: str | None = None
+) -> dict[str, Manifest]:
+    """Return the NetworkPolicies, by name, that let collectors reach the metrics of models.
+
+    Args:
+        namespace: Name of the namespace.
+        ports: Port of the metrics by value of `app.kubernetes.io/name`.
+        metrics_namespace: Namespace of the collectors. Default: `gmp-system`.
+    """
+    collectors = _namespace(metrics_namespace or STANDARD_NAMESPACE)
+    made: dict[str, Manifest] = {}
+    for model, port in sorted(ports.items()):
+        own, name = _pods(ENGINES, model), f"{model}-metrics"
+        made[name] = _policy(name, namespace, own, [_rule([collectors], port)])
     return made
 
 

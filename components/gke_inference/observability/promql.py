@@ -39,6 +39,7 @@ _BY_ENGINE = {
 }
 """Variables for ranges or rates of a metric that differs by engine, with its suffix. An expression
 that uses one is repeated for each engine that has the metric. Fields of `engines.Metrics`."""
+_ALIVE = "alive"
 _OF_ALL = {"kv_use": "kv_cache", "running": "running", "waiting": "queue"}
 """Variables for a gauge across all engines, and the field of `engines.Metrics`."""
 
@@ -139,7 +140,7 @@ class Scope:
             "fallbacks": self.has_fallbacks,
             "relays": self.has_backends or self.has_fallbacks,
             **dict.fromkeys(self.engines, True),
-            "engine_failures": bool({"tgi", "triton"} & set(self.engines)),
+            "engine_failures": bool({"tgi", "triton", "tritonserver"} & set(self.engines)),
             "kv_tiers": any(model.has_kv_tiers for model in self.models),
             "cost_limit": self.cost_limit_usd_per_hour is not None,
             "hostname": self.hostname is not None and self.exposure == "external",
@@ -207,9 +208,15 @@ def _series(scope: Scope, name: str, metric: str) -> str:
 
 def _of_all(scope: Scope, field_name: str) -> str:
     """Return a gauge of all engines that have it, as one vector."""
-    found = {name: getattr(engine(name).metrics, field_name) for name in scope.engines}
+    found = {name: _metric(name, field_name) for name in scope.engines}
     made = [_series(scope, name, metric) for name, metric in found.items() if metric]
     return made[0] if len(made) == 1 else f"({' or '.join(made) or _NOTHING})"
+
+
+def _metric(engine_name: str, field_name: str) -> str | None:
+    """Return a metric of an engine; `_ALIVE` is a gauge that each replica has."""
+    metrics = engine(engine_name).metrics
+    return metrics.busy[-1] if field_name == _ALIVE else getattr(metrics, field_name)
 
 
 def _absent_program(scope: Scope, metric: str, job: str) -> str:
@@ -251,7 +258,7 @@ def _words(scope: Scope, window: str) -> dict[str, str]:
     rates = {"engines": engines, "window": window}
     priced = {name: usd for m in scope.models for name, usd in m.prices.items()}
     of_all = {word: _of_all(scope, metric) for word, metric in _OF_ALL.items()}
-    answering = f"count by (job, cluster, top_level_controller_name) ({of_all['running']})"
+    answering = f"count by (job, cluster, top_level_controller_name) ({_of_all(scope, _ALIVE)})"
     tokens = _each_engine(Template(_TOKENS), scope, rates) or _NOTHING
     tokens = f"({tokens})" if " or " in tokens else tokens
     per_hour = (
@@ -330,7 +337,7 @@ def _absent(scope: Scope, metric: str | None, suffix: str) -> str:
     gone = [
         f'absent({name}{{namespace="{scope.namespace}",job="{model.job}{suffix}"{more}{at}{of}}})'
         for model in scope.models
-        for name, more in [_named(metric or engine(model.engine).metrics.running)]
+        for name, more in [_named(metric or engine(model.engine).metrics.busy[-1])]
         if model.is_picked or not suffix
         for at in ([f',cluster="{name}"' for name in model.clusters] or [""])
         for of in ([f',{ROLE}="{role}"' for role in model.roles if not suffix] or [""])

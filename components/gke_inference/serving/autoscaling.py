@@ -104,7 +104,7 @@ def autoscaler(args: AutoscalingArgs) -> Manifest:
     followed = args.get("signals", _SIGNALS)
     metrics = [metric for signal, metric in signals.items() if signal in followed]
     if targets.running_requests is not None:
-        metrics.append(_per_pod(names.running, str(targets.running_requests)))
+        metrics.append(_per_pod(names.busy[-1], str(targets.running_requests)))
     if args.get("fills_unplaced", False):
         metrics.insert(0, _unplaced(args))
     return manifest(
@@ -198,6 +198,12 @@ def _check(args: AutoscalingArgs) -> None:
                 camel(field), "must be set with fillsUnplaced, got none"
             )
     word = args.get("engine", VLLM)
+    targets = args.get("targets", ScalingTargets())
+    if targets.running_requests is not None and engine(word).metrics.running is None:
+        raise pulumi.InputPropertyError(
+            "targets.runningRequests",
+            f"must not be set with engine {word!r}, which has no metric of running requests",
+        )
     if "kv-cache" in args.get("signals", ()) and engine(word).metrics.kv_cache is None:
         raise pulumi.InputPropertyError(
             "signals", f"must be queue with engine {word!r}, which has no KV cache metric"

@@ -53,11 +53,12 @@ def spec_of(
     """
     facts = engine(next(iter(serving.values())).engine)
     return Spec(
-        busy_metrics=(facts.metrics.queue, facts.metrics.running),
+        busy_metrics=facts.metrics.busy,
         health_path=facts.health_path,
         health_port=HEALTH_PORT,
         longest_request_seconds=longest_request_seconds,
         metrics_path=facts.metrics.path,
+        metrics_port=facts.metrics.port,
         model=model,
         serving=dict(serving),
         settle_seconds=settle_seconds,

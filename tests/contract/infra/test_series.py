@@ -37,7 +37,15 @@ STACK_FILES = (
     *(STACKS / f"Pulumi.{name}.yaml" for name in ("dev", "local", "prod", "staging")),
     *(
         EXAMPLES / name / f"Pulumi.{name}.yaml"
-        for name in ("internal-front", "nearest-region", "streaming", "queues", "engines", "batch")
+        for name in (
+            "internal-front",
+            "nearest-region",
+            "streaming",
+            "queues",
+            "engines",
+            "batch",
+            "predictive",
+        )
     ),
 )
 

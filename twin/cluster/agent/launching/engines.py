@@ -22,6 +22,8 @@ class Dialect:
     """Pattern for all forms of this command."""
     module: tuple[str, ...]
     """Simulated server: a Python module and its first arguments."""
+    needs_program: bool = False
+    """Whether another server is in the same image, so that the command decides."""
 
     @property
     def words(self) -> int:
@@ -52,6 +54,14 @@ _OTHERS = (
         ("simulator.dialects", "tgi"),
     ),
     Dialect(
+        "Triton Inference Server",
+        re.compile(r"(^|/)tritonserver[^/]*$"),
+        ("tritonserver",),
+        re.compile(r"(?:^|[/\s\0])tritonserver(?=$|[\s\0])"),
+        ("simulator.dialects", "tritonserver"),
+        needs_program=True,
+    ),
+    Dialect(
         "Triton",
         re.compile(r"(^|/)(tritonserver|triton-gpu)[^/]*$"),
         ("python3", "/opt/tritonserver/python/openai/openai_frontend/main.py"),
@@ -64,7 +74,9 @@ _OTHERS = (
 def dialect_of(container: JsonObject) -> Dialect:
     """Return the server of an engine's image; vLLM by default."""
     image = str(container.get("image", ""))
-    return next((each for each in _OTHERS if each.image.search(image)), VLLM)
+    words = "\0".join([*(container.get("command") or ()), *(container.get("args") or ())])
+    found = (each for each in _OTHERS if each.image.search(image))
+    return next((e for e in found if not e.needs_program or e.started.search(words)), VLLM)
 
 
 def arguments(

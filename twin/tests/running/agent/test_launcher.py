@@ -2,6 +2,8 @@
 
 import json
 import os
+import runpy
+import shutil
 import subprocess
 import urllib.error
 import urllib.request
@@ -9,7 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import tritonclient.http as httpclient
+from tritonclient.utils import InferenceServerException
 
 from gke_inference.catalogue import engines
 from gke_inference.serving.model_objects import deployments, launcher_config
@@ -19,6 +24,7 @@ from twin.cluster.agent.launching import launcher
 from twin.cluster.agent.launching.hardware import NodeHardware
 from twin.cluster.agent.launching.place import Launch, Place
 from twin.cluster.agent.launching.volumes import Mount
+from twin.host.paths import REPOSITORY
 from twin.tests.eventually import eventually
 from twin.tests.running.sample import VERSION, put_weights
 from twin.world.rules import Rules
@@ -55,7 +61,8 @@ class Pod:
     """The containers of a pod of the platform, planned as the agent does."""
 
     def __init__(self, folder: Path, rungs: list[Any], **changes: Any) -> None:
-        made = planned({**ARGS, "rungs": rungs, **changes})
+        args = {**ARGS, "rungs": rungs, **changes}
+        made = planned({name: value for name, value in args.items() if value is not None})
         (workload,) = deployments(made).values()
         self.folder = folder
         self.spec: dict[str, Any] = workload["spec"]["template"]["spec"]
@@ -207,8 +214,8 @@ def test_the_leader_of_a_ray_group_starts_the_launcher_from_a_script():
     assert launcher.words({"command": ["vllm", "serve"], "args": ["m"]}, {}) == []
 
 
-def fetched(path: str) -> str:
-    with urllib.request.urlopen(f"http://{ADDRESS}:8000{path}", timeout=5) as answer:
+def fetched(path: str, port: int = 8000) -> str:
+    with urllib.request.urlopen(f"http://{ADDRESS}:{port}{path}", timeout=5) as answer:
         return answer.read().decode()
 
 
@@ -251,5 +258,44 @@ def test_a_pod_of_another_engine_serves_under_its_names_and_drains(
             for line in page.splitlines()
             if all(f'{key}="{value}"' in line for key, value in labels.items())
         ), metric
+    started[0].terminate()
+    assert started[0].wait(30) == 0
+
+
+def test_a_pod_of_a_predictive_model_answers_the_official_client_and_drains(
+    tmp_path: Path, started: list[subprocess.Popen[bytes]]
+):
+    fraud: Any = {
+        "context": None,
+        "engine": "tritonserver",
+        "served_name": "fraud",
+        "size": {"parameters_billion": 0.000001},
+        "task": "predict",
+    }
+    pod = Pod(tmp_path, [L4], **fraud)
+    found = pod.launch("tritonserver", NodeHardware("gpu", "nvidia-l4", 1))
+    (folder,) = (f for name, f in pod.folders.items() if name.startswith("bucket-"))
+    weights = folder / "llama-3.1-8b"
+    put_weights(weights)
+    example = REPOSITORY / "docs" / "examples" / "predictive"
+    shutil.copytree(example / "weights" / "models", weights / VERSION / "models")
+    environment = {**found.environment, "GKE_INFERENCE_SIM_DURATIONS": "{}"}
+    started.append(subprocess.Popen(found.argv, env=environment))
+    eventually(lambda: stage(8090) == "serving")
+    exact = runpy.run_path(str(example / "make_model.py"))
+    rows = exact["payments"](8, 5)[0].astype(np.float32)
+    given = httpclient.InferInput("features", list(rows.shape), "FP32")
+    given.set_data_from_numpy(rows)
+    with httpclient.InferenceServerClient(f"{ADDRESS}:8000") as client:
+        assert client.is_server_ready()
+        assert client.get_model_metadata("fraud")["platform"] == "onnxruntime_onnx"
+        answer = client.infer("fraud", [given]).as_numpy("probability")
+        with pytest.raises(InferenceServerException, match="unknown model: 'other'"):
+            client.infer("other", [given])
+    expected = exact["probabilities"](exact["trained"](), rows)
+    assert np.abs(answer - expected).max() < 1e-4
+    page = fetched("/metrics", port=8002)
+    assert 'nv_inference_count{model="fraud",version="1"} 8.0' in page
+    assert 'nv_inference_pending_request_count{model="fraud",version="1"} 0.0' in page
     started[0].terminate()
     assert started[0].wait(30) == 0

@@ -114,6 +114,7 @@ def test_a_command_that_starts_no_engine_is_refused(command: list[str]):
             ["python3", "/opt/tritonserver/python/openai/openai_frontend/main.py"],
             ["--openai-port=8000"],
         ),
+        ("nvidia/tritonserver:2-py3", ["tritonserver"], ["--http-port=8000"]),
     ],
 )
 def test_the_image_says_which_server_it_is(image: str, command: list[str], argv: list[str]):
@@ -122,6 +123,7 @@ def test_the_image_says_which_server_it_is(image: str, command: list[str], argv:
     launch = plan(container, place(L4))
     words = {"sglang": "sglang", "generation": "tgi", "triton": "triton"}
     word = next(word for part, word in words.items() if part in image)
+    word = "tritonserver" if "-py3" in image else word
     assert launch.argv == [sys.executable, "-m", "simulator.dialects", word, *argv]
 
 

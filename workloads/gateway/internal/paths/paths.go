@@ -1,5 +1,7 @@
-// Package paths has the paths of the API that engines serve.
+// Package paths has the paths of the APIs that engines serve.
 package paths
+
+import "regexp"
 
 // Edits changes images. Its body is JSON, or a form with the images.
 const Edits = "/v1/images/edits"
@@ -19,6 +21,20 @@ var prompts = map[string]bool{
 	"/v1/images/generations": true,
 	Edits:                    true,
 	Videos:                   true,
+}
+
+// predictive are the paths of one model in the Open Inference Protocol that clients may call. They have only
+// one spelling. Others of Triton load models, register memory or change what it traces.
+var predictive = regexp.MustCompile(`^/v2/models/([A-Za-z0-9][A-Za-z0-9._:-]*)(/(infer|ready|config))?$`)
+
+// Predictive returns the model that a path of the Open Inference Protocol names, and whether the path
+// computes its answer; isOne is whether it is such a path.
+func Predictive(path string) (model string, infers, isOne bool) {
+	found := predictive.FindStringSubmatch(path)
+	if found == nil {
+		return "", false, false
+	}
+	return found[1], found[3] == "infer", true
 }
 
 // IsPrompt reports whether an engine serves the model that the body names.

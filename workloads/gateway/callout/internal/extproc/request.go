@@ -71,6 +71,7 @@ const (
 	oneModel
 	stored
 	health
+	predictive
 )
 
 const modelsPath = "/v1/models"
@@ -86,6 +87,9 @@ var teamModels = regexp.MustCompile(`^/[a-z][-a-z0-9]*/v1/models$`)
 func kindOf(method, path string, hasBatches bool) (requestKind, *openai.Error) {
 	if hasBatches && storedPaths.MatchString(path) {
 		return storedKind(method)
+	}
+	if _, infers, isOne := paths.Predictive(path); isOne {
+		return predictiveKind(method, infers)
 	}
 	isList := path == modelsPath || teamModels.MatchString(path)
 	isOne := strings.HasPrefix(path, modelsPath+"/")
@@ -137,6 +141,9 @@ func (e *exchange) onRequestHeaders(message *extproc.HttpHeaders) error {
 			return fault
 		}
 		return e.passOn()
+	}
+	if e.kind == predictive {
+		return e.predict(began)
 	}
 	if message.GetEndOfStream() {
 		return e.decide(false)
@@ -199,7 +206,7 @@ func (e *exchange) checkBodyHeaders() *openai.Error {
 }
 
 func (e *exchange) onRequestBody(message *extproc.HttpBody) error {
-	if e.kind == stored || e.kind == health {
+	if e.kind == stored || e.kind == health || e.kind == predictive {
 		return e.passPiece(message)
 	}
 	if e.decided || e.held == nil {
@@ -336,7 +343,7 @@ func (e *exchange) admit(now time.Time) *openai.Error {
 // limitHeaders returns the team's remaining limits, with the header names of the OpenAI API.
 func (e *exchange) limitHeaders() map[string]string {
 	found := map[string]string{}
-	if e.team == nil || e.kind != prompt || e.request.Model == "" {
+	if e.team == nil || e.kind != prompt && e.kind != predictive || e.request.Model == "" {
 		return found
 	}
 	retry := e.decision.Retry
@@ -352,6 +359,8 @@ func (e *exchange) limitHeaders() map[string]string {
 		found["x-ratelimit-reset-"+name] = retry.Round(time.Millisecond).String()
 	}
 	add("requests", e.team.RequestsPerMinute, e.decision.UsedRequests)
-	add("tokens", e.team.TokensPerMinute, e.decision.UsedTokens)
+	if e.kind == prompt {
+		add("tokens", e.team.TokensPerMinute, e.decision.UsedTokens)
+	}
 	return found
 }

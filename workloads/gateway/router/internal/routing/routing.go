@@ -103,6 +103,10 @@ func (e *exchange) Handle(call *extproc.ProcessingRequest) error {
 func (e *exchange) onHeaders(message *extproc.HttpHeaders) error {
 	e.headers = calls.HeadersOf(message.GetHeaders())
 	e.found = findings{path: plainPath(calls.First(e.headers, ":path")), names: map[string]bool{}}
+	if model, _, isOne := paths.Predictive(e.found.path); isOne {
+		e.found.model = model // its bodies are tensors, which nothing has to read
+		return e.stream.Send(calls.RoutedHeaders(e.mutation()))
+	}
 	isForm := e.found.path == paths.Edits && forms.Is(e.headers["content-type"])
 	isPrompt := paths.IsPrompt(e.found.path) && calls.First(e.headers, ":method") == http.MethodPost
 	if message.GetEndOfStream() && isPrompt {

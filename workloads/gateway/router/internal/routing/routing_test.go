@@ -317,3 +317,22 @@ func TestABodyThatIsNotJSONPassesOnOtherPaths(t *testing.T) {
 		t.Errorf("got %d bytes, ended %v, %v, %v", len(got.body), got.ended, got.set, got.removed)
 	}
 }
+
+func TestAPathOfThePredictiveProtocolNamesTheModelAndItsBodyPassesUnread(t *testing.T) {
+	w := start(t)
+	got := w.ask(request{
+		method: "POST", path: "/v2/models/fraud/infer", pieces: []string{`{"model":"other","inputs":[`, "\x00\xff"},
+		headers: map[string]string{"x-gateway-model-name": "other"},
+	})
+	if got.status != 0 || got.set["x-gateway-model-name"] != "fraud" || !got.clears || !got.ended {
+		t.Errorf("got %+v", got)
+	}
+	if got.body != `{"model":"other","inputs":[`+"\x00\xff" {
+		t.Errorf("the body must pass unchanged, got %q", got.body)
+	}
+	for _, path := range []string{"/v2/models/fraud/trace/setting", "/v2/repository/models/fraud/load", "/v2/models//infer"} {
+		if other := w.ask(request{method: "POST", path: path}); other.set["x-gateway-model-name"] != "" {
+			t.Errorf("%s: got %+v", path, other)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+"""A predictive model behind the gateway: the official client, a canary, and what stays closed."""
+
+import json
+import os
+import runpy
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import tritonclient.http as httpclient
+from tritonclient.utils import InferenceServerException
+
+from gke_inference.catalogue.engines import engine
+from gke_inference.gateway import routes as gateway_routes
+from gke_inference.gateway.canary import canary_model, pinned_routes
+from gke_inference.gateway.routes import RoutedCanary, RoutedModel
+from twin.host.paths import REPOSITORY
+from twin.tests.running.gateway.client import PORT, ask
+from twin.tests.running.gateway.cluster import BLOCK, Cluster
+from twin.tests.running.gateway.manifests import gateway
+
+pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(600)]
+EXAMPLE = REPOSITORY / "docs" / "examples" / "predictive"
+EXACT = runpy.run_path(str(EXAMPLE / "make_model.py"))
+ROWS: Any = EXACT["payments"](4, 5)[0].astype(np.float32)
+GATEWAY = f"127.32.{BLOCK}.40"
+PODS = {"fraud": f"127.48.{BLOCK}.250", "fraud-v2": f"127.48.{BLOCK}.251"}
+INFER = "/v2/models/fraud/infer"
+CANARY = RoutedCanary(
+    percent=50, pool_name="fraud-v2", selector={"model": "fraud-v2"}, version="v2"
+)
+MODEL = RoutedModel(
+    canary=CANARY,
+    engine="tritonserver",
+    is_picked=False,
+    is_predictive=True,
+    model_name="fraud",
+    pool_name="fraud",
+    selector={"model": "fraud"},
+    target_port=8000,
+    timeout_seconds=60,
+)
+
+
+@pytest.fixture(scope="module")
+def endpoint(cluster: Cluster) -> Iterator[str]:
+    """The gateway of a model and its canary, a replica each."""
+    running: list[subprocess.Popen[bytes]] = []
+    facts = engine("tritonserver")
+    try:
+        for name, address in PODS.items():
+            variables = {"GKE_INFERENCE_SIM_POD": name, "GKE_INFERENCE_SIM_POD_IP": address}
+            repository = f"--model-repository={EXAMPLE / 'weights' / 'models'}"
+            command = [sys.executable, "-m", "simulator.dialects", "tritonserver", repository]
+            with (cluster.dir / "logs" / f"{name}.log").open("wb") as log:
+                environment = {**os.environ, **variables}
+                running.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log))
+            cluster.pod(name, {"model": name}, address)
+        for model in (MODEL, canary_model(MODEL, CANARY)):
+            policies = gateway_routes.policies(
+                model.pool_name, "default", model.backend,
+                health_path=facts.health_path, port=8000, timeout_seconds=60,
+            )  # fmt: skip
+            cluster.apply(gateway_routes.pool(model, "default", "FailOpen"), *policies)
+        cluster.apply(*gateway("fraud", GATEWAY, PORT))
+        cluster.apply(*gateway_routes.routes(MODEL, "default", "fraud", None))
+        cluster.apply(*pinned_routes(MODEL, CANARY, "default", "fraud", None))
+        yield f"{GATEWAY}:{PORT}"
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+
+
+def asked(**headers: str) -> tuple[int, str]:
+    """Return the status of a prediction, and the replica that answers."""
+    tensor = {"name": "features", "datatype": "FP32", "shape": [4, 6], "data": ROWS.tolist()}
+    body = json.dumps({"inputs": [tensor]})
+    try:
+        status, found, _ = ask(path=INFER, address=GATEWAY, headers=headers, body=body)
+    except OSError:
+        return 0, ""
+    return status, found.get("x-gke-inference-pod", "")
+
+
+def test_the_official_client_gets_probabilities_and_versions_by_weight_and_by_header(
+    endpoint: str, eventually: Any
+):
+    for version, pod in (("stable", "fraud"), ("v2", "fraud-v2")):
+        pinned = {"x-model-version": version}
+        eventually(lambda pinned=pinned, pod=pod: asked(**pinned) == (200, pod), 300)
+    given = httpclient.InferInput("features", [4, 6], "FP32")
+    given.set_data_from_numpy(ROWS)
+    with httpclient.InferenceServerClient(endpoint) as client:
+        assert client.is_model_ready("fraud")
+        assert client.get_model_metadata("fraud")["outputs"][0]["shape"] == [-1, 1]
+        answer = client.infer("fraud", [given]).as_numpy("probability")
+        with pytest.raises(InferenceServerException, match="404"):
+            client.load_model("fraud")
+        with pytest.raises(InferenceServerException, match="404"):
+            client.update_trace_settings("fraud", {"trace_level": ["TENSORS"]})
+    expected = EXACT["probabilities"](EXACT["trained"](), ROWS)
+    assert np.abs(answer - expected).max() < 1e-4
+    share = sum(asked()[1] == "fraud-v2" for _ in range(100))
+    assert 25 <= share <= 75  # of 100 at 50 %: outside once in a million runs
+
+
+def test_a_body_larger_than_the_router_holds_reaches_the_model(endpoint: str, eventually: Any):
+    eventually(lambda: asked()[0] == 200, 300)
+    rows = np.zeros((600_000, 6), np.float32)  # 14 MB
+    given = httpclient.InferInput("features", list(rows.shape), "FP32")
+    given.set_data_from_numpy(rows)
+    with (
+        httpclient.InferenceServerClient(endpoint) as client,
+        pytest.raises(InferenceServerException, match="batch-size must be <= 64"),
+    ):
+        client.infer("fraud", [given])
