@@ -212,6 +212,8 @@ def scaling_args(
         )
         if model.disaggregated is not None:
             made[deployment]["signals"] = ["kv-cache"]
+        if served.chips_by_model:
+            made[deployment]["chips_by_model"] = served.chips_by_model
     return made
 
 
@@ -274,6 +276,8 @@ def monitoring_args(
         args["role_label"] = ROLE_LABEL
     if served.has_kv_tiers:
         args["has_kv_tiers"] = True
+    if served.chips_by_model:
+        args["has_own_chips"] = True
     if len(server.deployments) > 1:
         args["filled_deployment"] = server.deployments["tpu"]
     return args

@@ -100,7 +100,11 @@ class UnitCost:
     """Maximum throughput without latency targets, for batch traffic; None if it has none."""
     further: Mapping[str, Speed] = field(default_factory=dict[str, Speed])
     """Throughput of each further image model that these replicas serve, by name. A chip generates
-    with one model at a time, so each is the maximum of a replica that has no other requests."""
+    with one model at a time, so each is the maximum of a replica that has no other requests, or of
+    the model's own chips."""
+    shares: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Share of the chips of these replicas that a model has for itself, and so of their price, by
+    name. Models share all chips if there are none."""
 
     @property
     def of_further(self) -> "tuple[UnitCost, ...]":
@@ -123,7 +127,11 @@ class UnitCost:
         speed, price = self.speed.per_second, self.usd_per_replica_hour
         if speed is None or price is None:
             return None
-        each = price / (3600 * self.utilisation / SIZES[self.speed.unit])
+        each = (
+            price
+            * self.shares.get(self.model, 1.0)
+            / (3600 * self.utilisation / SIZES[self.speed.unit])
+        )
         return AmountRange(each / speed.value, each / speed.high, each / speed.low)
 
     @property
@@ -352,6 +360,7 @@ def diffusion_speed(
     steps: int | None,
     size: str = "1024x1024",
     frames: int = 1,
+    share: float = 1.0,
 ) -> Speed:
     """Return the images or videos per second of a replica; each chip generates independently.
 
@@ -361,6 +370,7 @@ def diffusion_speed(
         steps: Denoising steps of each; None for the model's default.
         size: Size in pixels, such as `768x1344`.
         frames: Frames of a video; 1 for an image.
+        share: Share of the replica's chips that hold the model.
 
     Raises:
         ValueError: There are no steps.
@@ -369,7 +379,7 @@ def diffusion_speed(
     if taken < 1:
         raise InputError("steps", "must be 1 or more", taken)
     seconds, doubt, source = seconds_of(architecture, rung.accelerator, taken)
-    rate = rung.chips / (seconds * work(architecture, pixels_of(size), frames))
+    rate = rung.chips * share / (seconds * work(architecture, pixels_of(size), frames))
     length = f", {frames} frames" if architecture.is_video else ""
     return Speed(
         THOUSAND_VIDEOS if architecture.is_video else THOUSAND_PICTURES,
