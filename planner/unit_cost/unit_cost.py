@@ -115,6 +115,12 @@ class UnitCost:
         )
 
     @property
+    def usd_per_hour(self) -> Amount | None:
+        """Price of the chips of a replica that the model runs on; None if it is unknown."""
+        price = self.usd_per_replica_hour
+        return None if price is None else price * self.shares.get(self.model, 1.0)
+
+    @property
     def usd_batch(self) -> AmountRange | None:
         """Dollars per unit of batch traffic, on replicas that are always full."""
         if self.batch is None:
@@ -124,14 +130,10 @@ class UnitCost:
     @property
     def usd(self) -> AmountRange | None:
         """Dollars per unit; None if the speed or the price is unknown."""
-        speed, price = self.speed.per_second, self.usd_per_replica_hour
+        speed, price = self.speed.per_second, self.usd_per_hour
         if speed is None or price is None:
             return None
-        each = (
-            price
-            * self.shares.get(self.model, 1.0)
-            / (3600 * self.utilisation / SIZES[self.speed.unit])
-        )
+        each = price / (3600 * self.utilisation / SIZES[self.speed.unit])
         return AmountRange(each / speed.value, each / speed.high, each / speed.low)
 
     @property
@@ -166,7 +168,7 @@ def blended(costs: Iterable[UnitCost]) -> AmountRange | None:
             kept = one.usd_per_replica_hour * one.replicas
             usd, least, most = usd + kept, least + kept, most + kept
             continue
-        units, each = one.units_per_hour, one.usd_per_replica_hour
+        units, each = one.units_per_hour, one.usd_per_hour
         beside = prompts[one.region].usd if one.region in prompts else _NOTHING
         if units is None or each is None or beside is None:
             return None

@@ -109,13 +109,18 @@ def on_own_chips(change=lambda images: None, **changed):
     return parse(json.dumps(whole))
 
 
-def test_each_of_four_models_has_a_process_on_a_chip_of_its_own():
+def server_of_four():
+    """Return the container of the example of four models, and the settings of its server."""
     args = server_args(served_in(on_own_chips(), "flux-dev", REGION))
     rungs = [rung_of(rung, "rung") for rung in args["rungs"]]
     (server,) = pod_of(args, rungs)["containers"]
     words = [*server["command"], *server["args"]]
     found = parser().parse_args(words[words.index("diffusion") + 1 :])
-    settings = from_dict(settings_of(found))
+    return server, from_dict(settings_of(found))
+
+
+def test_each_of_four_models_has_a_process_on_a_chip_of_its_own():
+    server, settings = server_of_four()
     assert sorted(settings.held) == sorted((name,) for name in FOUR)
     assert server["resources"]["limits"] == {"google.com/tpu": "4"}
     paths = [settings.bases[name].folder.rpartition("/")[2] for name in FOUR]
