@@ -77,6 +77,8 @@ def _observed(plan: Plan, every: Sequence[ServedModel]) -> ObservedModelArgs:
         args["engine"] = model.engine
     if first.has_kv_tiers:
         args["has_kv_tiers"] = True
+    if first.chips_by_model:
+        args["has_own_chips"] = True
     if model.disaggregated is not None:
         args["roles"] = [role.value for role in Role]
     if model.slo is not None and model.slo.ttft_p95_ms is not None:

@@ -213,6 +213,8 @@ def scaling_args(
         )
         if model.disaggregated is not None:
             by_kind[deployment]["signals"] = ["kv-cache"]
+        if served.chips_by_model:
+            by_kind[deployment]["chips_by_model"] = served.chips_by_model
     return by_kind
 
 
@@ -275,6 +277,8 @@ def monitoring_args(
         args["role_label"] = ROLE_LABEL
     if served.has_kv_tiers:
         args["has_kv_tiers"] = True
+    if served.chips_by_model:
+        args["has_own_chips"] = True
     if len(server.deployments) > 1:
         args["filled_deployment"] = server.deployments["tpu"]
     return args

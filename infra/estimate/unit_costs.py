@@ -119,8 +119,15 @@ def _unit_cost(model: Model, line: Line, traffic: Traffic) -> UnitCost:
         line.replica,
         line.expected_replicas,
         batched,
-        {} if rung is None or one.role == BUFFER else _further(model, rung),
+        {} if rung is None or one.role == BUFFER else _further(one.model, model, rung),
+        _shares(one.model, model),
     )
+
+
+def _shares(name: str, model: Model) -> dict[str, float]:
+    """Return the share of a replica's chips that each image model has for itself."""
+    chips = {} if model.images is None else model.images.chips_by_model(name)
+    return {each: own / sum(chips.values()) for each, own in chips.items()}
 
 
 def _has_batches(model: Model, role: str) -> bool:
@@ -140,7 +147,8 @@ def _speed(
     if model.task is Task.IMAGE:
         offer = model.images
         steps = None if offer is None else _steps(offer)
-        return diffusion_speed(architecture, rung, steps=steps, size=_size(model))
+        share = _shares(name, model).get(name, 1.0)
+        return diffusion_speed(architecture, rung, steps=steps, size=_size(model), share=share)
     if model.task is Task.VIDEO:
         videos = Videos() if model.videos is None else model.videos
         size, frames = videos.sizes[0], videos.frames[0]
@@ -168,15 +176,22 @@ def _speed(
     return _of_half(asked, rung, traffic, role, model.disaggregated.threshold_tokens)
 
 
-def _further(model: Model, rung: Rung) -> dict[str, Speed]:
+def _further(first: str, model: Model, rung: Rung) -> dict[str, Speed]:
     """Return the throughput of each further image model of a replica."""
     found: dict[str, Speed] = {}
+    shares = _shares(first, model)
     for name, further in model.further_models.items():
         architecture = _architecture(further.weights, name, model.task)
         found[name] = (
             Speed(THOUSAND_PICTURES, None, architecture)
             if isinstance(architecture, str)
-            else diffusion_speed(architecture, rung, steps=_steps(further), size=_size(model))
+            else diffusion_speed(
+                architecture,
+                rung,
+                steps=_steps(further),
+                size=_size(model),
+                share=shares.get(name, 1.0),
+            )
         )
     return found
 

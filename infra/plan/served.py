@@ -118,6 +118,12 @@ class ServedModel:
         """Whether its engines keep KV cache outside the accelerators, and report on it."""
         return self.settings.settings.kv_offload is not None
 
+    @property
+    def chips_by_model(self) -> dict[str, int]:
+        """Chips of a replica that hold one image model alone; none if each holds all."""
+        images = self.settings.images
+        return {} if images is None else images.chips_by_model(self.served_name)
+
     def controllers(self, kind: str) -> list[str]:
         """Return the names of what makes its pods on a kind of hardware; Ray clusters are many."""
         name = self.deployments[kind]

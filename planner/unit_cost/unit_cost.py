@@ -102,7 +102,11 @@ class UnitCost:
     """Maximum throughput without latency targets, for batch traffic; None if it has none."""
     further: Mapping[str, Speed] = field(default_factory=dict[str, Speed])
     """Throughput of each further image model that these replicas serve, by name. A chip generates
-    with one model at a time, so each is the maximum of a replica that has no other requests."""
+    with one model at a time, so each is the maximum of a replica that has no other requests, or of
+    the model's own chips."""
+    shares: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Share of the chips of these replicas that a model has for itself, and so of their price, by
+    name. Models share all chips if there are none."""
 
     @property
     def of_further(self) -> "tuple[UnitCost, ...]":
@@ -111,6 +115,12 @@ class UnitCost:
             replace(self, model=name, speed=speed, further={})
             for name, speed in self.further.items()
         )
+
+    @property
+    def usd_per_hour(self) -> Amount | None:
+        """Price of the chips of a replica that the model runs on; None if it is unknown."""
+        price = self.usd_per_replica_hour
+        return None if price is None else price * self.shares.get(self.model, 1.0)
 
     @property
     def usd_batch(self) -> AmountRange | None:
@@ -122,7 +132,7 @@ class UnitCost:
     @property
     def usd(self) -> AmountRange | None:
         """Dollars per unit; None if the speed or the price is unknown."""
-        speed, price = self.speed.per_second, self.usd_per_replica_hour
+        speed, price = self.speed.per_second, self.usd_per_hour
         if speed is None or price is None:
             return None
         each = price / (3600 * self.utilisation / SIZES[self.speed.unit])
@@ -160,7 +170,7 @@ def blended(costs: Iterable[UnitCost]) -> AmountRange | None:
             kept = one.usd_per_replica_hour * one.replicas
             usd, least, most = usd + kept, least + kept, most + kept
             continue
-        units, each = one.units_per_hour, one.usd_per_replica_hour
+        units, each = one.units_per_hour, one.usd_per_hour
         beside = prompts[one.region].usd if one.region in prompts else _NOTHING
         if units is None or each is None or beside is None:
             return None
@@ -354,6 +364,7 @@ def diffusion_speed(
     steps: int | None,
     size: str = "1024x1024",
     frames: int = 1,
+    share: float = 1.0,
 ) -> Speed:
     """Return the images or videos per second of a replica; each chip generates independently.
 
@@ -363,6 +374,7 @@ def diffusion_speed(
         steps: Denoising steps of each; None for the model's default.
         size: Size in pixels, such as `768x1344`.
         frames: Frames of a video; 1 for an image.
+        share: Share of the replica's chips that hold the model.
 
     Raises:
         ValueError: There are no steps.
@@ -371,7 +383,7 @@ def diffusion_speed(
     if taken < 1:
         raise InputError("steps", "must be 1 or more", taken)
     seconds, doubt, source = seconds_of(architecture, rung.accelerator, taken)
-    rate = rung.chips / (seconds * work(architecture, pixels_of(size), frames))
+    rate = rung.chips * share / (seconds * work(architecture, pixels_of(size), frames))
     length = f", {frames} frames" if architecture.is_video else ""
     return Speed(
         THOUSAND_VIDEOS if architecture.is_video else THOUSAND_PICTURES,

@@ -9,13 +9,14 @@ from gke_inference.intent.adapter_settings import DEFAULT_RANK
 from gke_inference.intent.fitting import PREDICTION_ROOM_GIB
 from gke_inference.sizing.architectures import Architecture, find_model, is_sdxl
 from gke_inference.sizing.image_memory import (
+    ImageCopy,
     adapters_gib,
     check_copies_fit,
     copy_gib,
-    image_room_gib,
+    image_copies,
     video_room_gib,
 )
-from gke_inference.sizing.memory import Room, expert_part, room, split, weights_gib
+from gke_inference.sizing.memory import Room, expert_part, room, size_gib, split
 from infra.estimate.unit_costs import loaded_model
 from infra.plan import Plan
 from infra.stack import Model, Task, Videos
@@ -87,8 +88,7 @@ def memory(name: str, model: Model, rung: Rung) -> Check:
     if model.engine == "diffusion":
         return _copies(name, model, rung)
     if model.task is Task.PREDICT:
-        weights = weights_gib(model.size.parameters_billion, model.size.bits)
-        return _copy(rung, weights, 0.0, PREDICTION_ROOM_GIB)
+        return _copy(rung, ImageCopy("", size_gib(model.size), 0.0, PREDICTION_ROOM_GIB))
     load = loaded_model(name, model)
     tensor, stages = split(rung, model.settings.tensor_parallel)
     if model.experts is not None:
@@ -102,8 +102,7 @@ def memory(name: str, model: Model, rung: Rung) -> Check:
 
 
 def _copies(name: str, model: Model, rung: Rung) -> Check:
-    """Return whether each chip holds a whole copy of a model of images or videos."""
-    weights = sum(weights_gib(each.parameters_billion, each.bits) for each in model.sizes)
+    """Return whether each chip holds a whole copy of its models of images or videos."""
     live, given = model.live_adapters, len(model.adapters)
     rank = model.adapter_rank or DEFAULT_RANK
     kept = (
@@ -113,18 +112,26 @@ def _copies(name: str, model: Model, rung: Rung) -> Check:
     )
     if model.task is Task.VIDEO:
         videos = model.videos or Videos()
-        room = video_room_gib(videos.sizes, videos.frames)
+        free = video_room_gib(videos.sizes, videos.frames)
+        copies = (ImageCopy("", size_gib(model.size), kept, free),)
     else:
-        further = ((each.weights, other) for other, each in model.further_models.items())
-        room = image_room_gib([(model.weights, name), *further])
-    return _copy(rung, weights, kept, room)
+        copies = image_copies(
+            (
+                (model.weights, name, size_gib(model.size)),
+                *((one.weights, n, size_gib(one.size)) for n, one in model.further_models.items()),
+            ),
+            kept,
+            has_own_chips=model.images is not None and bool(model.images.chips_by_model(name)),
+        )
+    return _copy(rung, max(copies, key=lambda each: each.weights + each.adapters + each.room))
 
 
-def _copy(rung: Rung, weights: float, kept: float, room: float) -> Check:
-    """Return whether each chip holds a whole copy: its weights, adapters and room, in GiB."""
-    needed, usable = copy_gib(rung.accelerator, weights, kept, room)
-    reason = check_copies_fit(rung.accelerator, weights, kept, room)
-    says = reason or f"{weights:.1f} weights, {needed:.1f} in all <= {usable:.1f} GiB a chip"
+def _copy(rung: Rung, one: ImageCopy) -> Check:
+    """Return whether each chip holds a whole copy: its weights, adapters and room."""
+    needed, usable = copy_gib(rung.accelerator, one.weights, one.adapters, one.room)
+    reason = check_copies_fit(rung.accelerator, one.weights, one.adapters, one.room, one.of)
+    chip = f"a chip of {one.of}, the largest" if one.of else "a chip"
+    says = reason or f"{one.weights:.1f} weights, {needed:.1f} in all <= {usable:.1f} GiB {chip}"
     return Check(reason is None, says, f"{needed:.1f} of {usable:.1f} GiB")
 
 

@@ -107,7 +107,7 @@ def _run(given: argparse.Namespace) -> int:
     elif given.command == "worker":
         from . import worker  # noqa: PLC0415
 
-        worker.main(config.from_dict(json.loads(given.settings)))
+        worker.main(config.from_dict(json.loads(given.settings)), given.number)
     elif given.command == "train":
         return _train(given.config)
     elif given.command == "tiny":

@@ -79,6 +79,10 @@ class Queue:
         """Append images."""
         self._waiting.extend(pictures)
 
+    def count(self, model: str) -> int:
+        """Return the number of images of a model."""
+        return sum(picture.model == model for picture in self._waiting)
+
     def adapters(self) -> set[str]:
         """Return the names of the adapters of waiting images."""
         return adapters_of(self._waiting)

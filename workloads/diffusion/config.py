@@ -20,7 +20,7 @@ RANKS = (4, 8, 16, 32, 64, 128)
 
 @dataclass(frozen=True)
 class BaseModel:
-    """A further model of a server; each chip holds all of them."""
+    """A further model of a server."""
 
     model: str
     """Name that clients use."""
@@ -32,6 +32,8 @@ class BaseModel:
     """Same as `Settings.sigmas`."""
     text_tokens: int = 0
     """Tokens of a prompt; 0: same as for the first model."""
+    chips: int = 0
+    """Same as `Settings.chips`."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,9 @@ class Settings:
     base_models: tuple[BaseModel, ...] = ()
     """Further models. They have the sizes, the step cache and the batches of the first, and no
     adapters."""
+    chips: int = 0
+    """Number of processes that hold this model and no other; 0 for every model: each process holds
+    all models."""
     adapters: dict[str, str] = field(default_factory=dict[str, str])
     """Folders of LoRA adapters, by the name that clients use in place of the model's."""
     live_adapters: str = ""
@@ -139,7 +144,25 @@ class Settings:
         for name in names:
             if name in self.adapters:
                 raise ValueError(f"adapters: must not have the model's name, got {name!r}")
+        self._check_chips()
         _ = self.bases  # each is checked, too
+
+    def _check_chips(self) -> None:
+        """Reject chips of models that are not those of the server.
+
+        Raises:
+            ValueError: The message has field, rule and value.
+        """
+        counts = [self.chips, *(base.chips for base in self.base_models)]
+        if not any(counts):
+            return
+        if min(counts) < 1:
+            raise ValueError(
+                f"chips: must be at least 1 for every model, or 0 for all, got {counts}"
+            )
+        if sum(counts) != self.workers:
+            rule = f"must add up to the {self.workers} of workers over all models"
+            raise ValueError(f"chips: {rule}, got {counts}")
 
     def _check_schedule(self) -> None:
         """Reject an invalid schedule, and settings that conflict with a schedule.
@@ -176,6 +199,7 @@ class Settings:
                     self,
                     adapters={},
                     base_models=(),
+                    chips=0,
                     folder=base.folder,
                     live_adapters="",
                     model=base.model,
@@ -187,6 +211,17 @@ class Settings:
             except ValueError as error:
                 raise ValueError(f"base_models: {base.model}: {error}") from None
         return found
+
+    @cached_property
+    def held(self) -> tuple[tuple[str, ...], ...]:
+        """Return the names of the models that each process holds, by the number of its chip."""
+        if not self.chips:
+            return (tuple(self.bases),) * self.workers
+        counts = [
+            (self.model, self.chips),
+            *((each.model, each.chips) for each in self.base_models),
+        ]
+        return tuple((name,) for name, count in counts for _ in range(count))
 
     @property
     def batches(self) -> tuple[int, ...]:
@@ -340,7 +375,7 @@ def _base_model(given: Any) -> BaseModel:
     for name in ("model", "folder"):
         if not isinstance(words[name], str):
             raise ValueError(f"{where}.{name}: must be a string, got {words[name]!r}")
-    for name in ("steps", "text_tokens"):
+    for name in ("chips", "steps", "text_tokens"):
         count = words.get(name, 0)
         if not isinstance(count, int) or isinstance(count, bool) or count < 0:
             raise ValueError(f"{where}.{name}: must be a whole number, at least 0, got {count!r}")

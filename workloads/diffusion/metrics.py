@@ -7,6 +7,7 @@ from workloads.common.metrics import Registry
 from .work import STAGES
 
 WAITING = "diffusion_images_waiting"
+MODEL_WAITING = "diffusion_model_images_waiting"
 RUNNING = "diffusion_images_running"
 _SECONDS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.8, 1.2, 2, 3, 5, 8, 12, 20, 30, 60, 120, 300, 600)
 _STAGE_SECONDS = (0.001, 0.003, 0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2, 5, 10, 30)
@@ -27,6 +28,12 @@ class Metrics(Registry):
         self.queue_limit = self.gauge("diffusion_queue_limit", "Maximum number of waiting images.")
         self.workers = self.gauge(
             "diffusion_workers", "Processes by state, one per chip.", ["state"]
+        )
+        self.model_waiting = self.gauge(
+            MODEL_WAITING, "Images that wait for a chip, by model.", ["model_name"]
+        )
+        self.model_workers = self.gauge(
+            "diffusion_model_workers", "Processes that hold a model.", ["model_name", "state"]
         )
         self.images = self.counter(
             "diffusion_images",

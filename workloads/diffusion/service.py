@@ -1,8 +1,7 @@
-"""The queue for the chips: accepts requests, assigns images, cancels and drains."""
+"""The queues for the chips: accepts requests, assigns images, cancels and drains."""
 
 import asyncio
 import logging
-import math
 import time
 from collections.abc import Callable
 from functools import partial
@@ -10,22 +9,22 @@ from functools import partial
 from workloads.common import logs
 
 from . import adapters
-from .batching import Picture, Queue, adapters_of
+from .batching import Picture, adapters_of
 from .config import Settings
 from .metrics import Metrics
+from .pools import Pool, pools_of
 from .protocol import ApiError, ImageRequest, seeds
 from .workers import Lost, Refused, State, Worker
 
 Shown = Callable[[int, int | None, str], None]
 """Takes the number of an image in its request, from 0, the index of its preview or None for the
 finished image, and the file in base64."""
-_SMOOTHING = 0.2
 _LOOK_SECONDS = 2.0
 """Interval at which the server checks for removed live adapters."""
 
 
 class Service:
-    """One server's queue and workers.
+    """One server's queues and workers.
 
     Args:
         settings: Settings of the server.
@@ -35,12 +34,12 @@ class Service:
     def __init__(self, settings: Settings, metrics: Metrics) -> None:
         self._settings = settings
         self._metrics = metrics
-        self._queue = Queue()
         self._workers = [
             Worker(settings, number, self._changed, self._timed)
             for number in range(settings.workers)
         ]
-        self._seconds_a_picture = 1.0
+        self._pool_of = pools_of(settings, self._workers)
+        self._pools = list(dict.fromkeys(self._pool_of.values()))
         self._idle = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._live: set[str] = set()
@@ -64,7 +63,8 @@ class Service:
             return "broken", stages
         if self.is_draining:
             return "draining", stages
-        return ("ready" if State.READY in states else "starting"), stages
+        is_ready = State.READY in states and all(pool.has_started for pool in self._pools)
+        return ("ready" if is_ready else "starting"), stages
 
     async def draw(
         self, request: ImageRequest, trace: str, shown: Shown | None = None
@@ -86,7 +86,7 @@ class Service:
         if shown is not None:
             for number, picture in enumerate(pictures):
                 _report(picture, number, shown)
-        self._queue.add(pictures)
+        self._pool_of[request.base].queue.add(pictures)
         self._changed()
         try:
             async with asyncio.timeout(self._settings.timeout_seconds):
@@ -111,33 +111,38 @@ class Service:
     async def drain(self) -> None:
         """Reject new requests, finish open ones within the time limit, and end the workers."""
         self.is_draining = True
-        logs.say(logging.INFO, "draining", waiting=len(self._queue))
+        logs.say(logging.INFO, "draining", waiting=self._waiting)
         self._changed()
         try:
             async with asyncio.timeout(self._settings.drain_seconds):
                 await self._idle.wait()
         except TimeoutError:
             logs.say(logging.ERROR, "images remain after the drain time")
-        for picture in self._queue.drop_all():
-            picture.done.cancel()
+        for pool in self._pools:
+            for picture in pool.queue.drop_all():
+                picture.done.cancel()
         await asyncio.gather(*(worker.stop() for worker in self._workers))
 
     def _admit(self, request: ImageRequest) -> None:
         state, _ = self.health()
         if state != "ready":
             raise ApiError(503, f"the server is {state}", code=state, retry_after=5)
-        if len(self._queue) + request.count > self._settings.queue_limit:
+        pool = self._pool_of[request.base]
+        if pool.is_broken:
+            message = f"no chip can load the model {request.base!r}"
+            raise ApiError(503, message, code="broken", retry_after=60)
+        waiting = len(pool.queue)
+        if waiting + request.count > pool.limit:
             raise ApiError(
                 429,
-                f"{len(self._queue)} images wait; the queue holds {self._settings.queue_limit}",
+                f"{waiting} images wait; the queue holds {pool.limit}",
                 code="queue_full",
-                retry_after=self._retry_seconds(),
+                retry_after=pool.retry_seconds,
             )
 
-    def _retry_seconds(self) -> int:
-        """Return the estimated time until the queue is half empty."""
-        chips = max(1, sum(worker.state is State.READY for worker in self._workers))
-        return max(1, math.ceil(len(self._queue) / 2 * self._seconds_a_picture / chips))
+    @property
+    def _waiting(self) -> int:
+        return sum(len(pool.queue) for pool in self._pools)
 
     def _picture(self, request: ImageRequest, seed: int, trace: str) -> Picture:
         return Picture(
@@ -165,7 +170,7 @@ class Service:
             self._metrics.images.labels(picture.model, became).inc()
             picture.is_cancelled = True
             picture.done.cancel()
-            self._queue.remove(picture)
+            self._pool_of[picture.model].queue.remove(picture)
         for worker in self._workers:
             if worker.pictures and all(picture.is_cancelled for picture in worker.pictures):
                 worker.give_up()
@@ -173,29 +178,31 @@ class Service:
 
     def _changed(self) -> None:
         """Assign queued images to idle workers, and update the metrics."""
-        idle = [worker for worker in self._workers if worker.is_idle]
-        while idle and len(self._queue):
-            pictures = self._queue.take(len(idle), self._settings.max_batch)
-            worker = idle.pop(0)
-            self._begin(worker, pictures)
+        for pool in self._pools:
+            idle = pool.idle
+            while idle and len(pool.queue):
+                pictures = pool.queue.take(len(idle), self._settings.max_batch)
+                self._begin(pool, idle.pop(0), pictures)
+            if pool.is_broken:
+                for picture in pool.queue.drop_all():
+                    picture.done.set_exception(Lost(f"no chip can load {picture.model}"))
         self._count()
 
-    def _begin(self, worker: Worker, pictures: list[Picture]) -> None:
+    def _begin(self, pool: Pool, worker: Worker, pictures: list[Picture]) -> None:
         now = time.monotonic()
         for picture in pictures:
             self._metrics.queue_seconds.observe(now - picture.arrived)
         self._metrics.batch_images.observe(len(pictures))
         worker.draw(pictures)
-        task = asyncio.create_task(self._learn(pictures, now))
+        task = asyncio.create_task(self._learn(pool, pictures, now))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _learn(self, pictures: list[Picture], begun: float) -> None:
+    async def _learn(self, pool: Pool, pictures: list[Picture], begun: float) -> None:
         """Update the duration of an image from a batch."""
         results = await asyncio.gather(*(p.done for p in pictures), return_exceptions=True)
         if all(isinstance(result, str) for result in results):
-            seconds = (time.monotonic() - begun) / len(pictures)
-            self._seconds_a_picture += _SMOOTHING * (seconds - self._seconds_a_picture)
+            pool.learn((time.monotonic() - begun) / len(pictures))
 
     async def _look(self) -> None:
         """Unload removed live adapters from the chips."""
@@ -216,19 +223,25 @@ class Service:
     def _wanted(self) -> set[str]:
         """Return the names of the adapters of images that wait or are being generated."""
         drawn = (adapters_of(worker.pictures) for worker in self._workers)
-        return self._queue.adapters().union(*drawn)
+        waiting = (pool.queue.adapters() for pool in self._pools)
+        return set[str]().union(*waiting, *drawn)
 
     def _timed(self, stage: str, seconds: float) -> None:
         self._metrics.stage_seconds.labels(stage).observe(seconds)
 
     def _count(self) -> None:
-        running = sum(len(worker.pictures) for worker in self._workers)
-        self._metrics.waiting.set(len(self._queue))
+        running = sum(pool.running for pool in self._pools)
+        self._metrics.waiting.set(self._waiting)
         self._metrics.running.set(running)
+        for model, pool in self._pool_of.items():
+            self._metrics.model_waiting.labels(model).set(pool.queue.count(model))
+            for state in State:
+                count = sum(worker.state is state for worker in pool.workers)
+                self._metrics.model_workers.labels(model, state.value).set(count)
         for state in State:
             count = sum(worker.state is state for worker in self._workers)
             self._metrics.workers.labels(state.value).set(count)
-        if running or len(self._queue):
+        if running or self._waiting:
             self._idle.clear()
         else:
             self._idle.set()

@@ -1,4 +1,4 @@
-"""Worker process that generates batches on one chip, with one copy of the model.
+"""Worker process that generates batches on one chip, with one copy of each model that it holds.
 
 It reads messages from standard input in a thread, so that a cancellation takes effect between two
 denoising steps, and answers on standard output. It ends when its input ends.
@@ -76,16 +76,18 @@ def factory(name: str) -> Callable[[Settings, Callable[[str], None]], Pipeline]:
 
 
 class Worker:
-    """Main loop of a worker process, which holds every model of the server.
+    """Main loop of a worker process.
 
     Args:
         settings: Settings of the server.
+        number: Number of its chip, which determines the models that it holds.
         receive: Stream of the server's messages.
         send: Stream for responses.
     """
 
-    def __init__(self, settings: Settings, receive: BinaryIO, send: BinaryIO) -> None:
+    def __init__(self, settings: Settings, number: int, receive: BinaryIO, send: BinaryIO) -> None:
         self._settings = settings
+        self._models = settings.held[number]
         self._receive = receive
         self._send = send
         self._sending = threading.Lock()
@@ -100,9 +102,9 @@ class Worker:
         threading.Thread(target=self._listen, daemon=True).start()
         # models of one server are all of images, or all of videos
         load = factory(self._settings.pipeline or self._settings.family.pipeline)
-        for name, settings in self._settings.bases.items():
+        for name in self._models:
             say = partial(self._say, name)
-            self._pipelines[name] = load(settings, say)
+            self._pipelines[name] = load(self._settings.bases[name], say)
             self._pipelines[name].warm(say)
         facts = {name: pipeline.facts() for name, pipeline in self._pipelines.items()}
         self._tell(op="ready", facts=facts)
@@ -136,7 +138,9 @@ class Worker:
     def _forget(self) -> None:
         """Remove the adapters that the server reported as deleted."""
         while not self._forgotten.empty():
-            self._pipelines[self._settings.model].forget(self._forgotten.get())
+            adapter = self._forgotten.get()
+            if self._settings.model in self._pipelines:
+                self._pipelines[self._settings.model].forget(adapter)
 
     @contextmanager
     def _measured(self, stage: str) -> Generator[Lap]:
@@ -177,9 +181,9 @@ def _batch(sent: dict[str, Any]) -> Batch:
     return Batch(**{**sent, **made})
 
 
-def main(settings: Settings) -> None:
+def main(settings: Settings, number: int) -> None:
     """Run a worker on this process's standard streams; output of libraries goes to the log."""
     send = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     logs.set_up(sys.stderr, logging.INFO, with_tracebacks=True)
-    Worker(settings, sys.stdin.buffer, send).run()
+    Worker(settings, number, sys.stdin.buffer, send).run()

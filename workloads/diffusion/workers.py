@@ -20,6 +20,7 @@ from .worker import chip_environment
 
 _TRIES = 3
 _WAIT_SECONDS = 0.5
+_BROKEN_SECONDS = 60.0
 _END_SECONDS = 10.0
 
 
@@ -109,19 +110,25 @@ class Worker:
             await process.wait()
 
     async def _keep(self) -> None:
-        """Run the process and restart it, until it ends too often before it becomes ready."""
+        """Run the process and restart it.
+
+        If it ends too often before it becomes ready, it is broken, and tried again every minute:
+        others may serve, so that nothing restarts the server.
+        """
         tries = 0
-        while tries < _TRIES:
+        while True:
             try:
                 was_ready = await self._run()
             except OSError as error:  # no process can be started: out of memory, or of processes
                 logs.say(logging.ERROR, f"worker {self.number}: {error}", worker=self.number)
                 was_ready = False
             tries = 1 if was_ready else tries + 1
-            self._set(State.STARTING, "starting again")
             if tries < _TRIES:
+                self._set(State.STARTING, "starting again")
                 await asyncio.sleep(_WAIT_SECONDS * tries)
-        self._set(State.BROKEN, f"ended {_TRIES} times before it was ready")
+            else:
+                self._set(State.BROKEN, f"ended {tries} times before it was ready")
+                await asyncio.sleep(_BROKEN_SECONDS)
 
     async def _run(self) -> bool:
         """Run the process once; return whether it became ready."""
@@ -144,7 +151,10 @@ class Worker:
                 self._hear(message)
         except TimeoutError:
             self._process.kill()
-        self._set(State.STARTING, "ended")  # before `_finish`: what waits is for another process
+        if self.state is not State.BROKEN:
+            self._set(
+                State.STARTING, "ended"
+            )  # before `_finish`: what waits is for another process
         code = await self._process.wait()
         logs.say(logging.ERROR, f"worker {self.number} ended", worker=self.number, exit_code=code)
         self._finish(Lost(f"worker {self.number} ended with {code}"))

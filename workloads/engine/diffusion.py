@@ -10,15 +10,17 @@ TEXT_ENCODER_BITS = 8
 
 
 def arguments(serving: Serving) -> list[str]:
-    """Return the arguments after `COMMAND`: one process, with a copy of the model, for each chip.
+    """Return the arguments after `COMMAND`: one process, with copies of its models, for each chip.
 
     The server caches compiled programs in JAX_COMPILATION_CACHE_DIR.
     """
+    workers = serving.tensor_parallel * serving.data_parallel
+    further = sum(model.chips or 0 for model in serving.image_models.values())
     args = [
         f"--model={serving.served_name}",
         f"--folder={serving.source}",
         f"--port={serving.port}",
-        f"--workers={serving.tensor_parallel * serving.data_parallel}",
+        f"--workers={workers}",
         f"--text-tokens={serving.context_tokens}",
         f"--text-encoder-bits={TEXT_ENCODER_BITS}",
         f"--timeout-seconds={serving.longest_request_seconds}",
@@ -31,6 +33,7 @@ def arguments(serving: Serving) -> list[str]:
         *(f"--adapter={name}={path}" for name, path in sorted(serving.adapters.items())),
     ]
     for flag, value in (
+        ("--chips", workers - further if further else None),
         ("--max-batch", serving.max_batch),
         ("--queue-limit", serving.image_queue),
         ("--max-edit-bytes", serving.image_body_bytes),
@@ -45,6 +48,7 @@ def arguments(serving: Serving) -> list[str]:
 def _base(name: str, model: ImageModel) -> str:
     """Return the flag of a further model, a JSON object with the fields of the server's."""
     words = {
+        "chips": model.chips,
         "folder": model.source,
         "model": name,
         "sigmas": list(model.sigmas),

@@ -76,6 +76,9 @@ class ImageModel:
     """Noise level before each step, for a model that was distilled to a fixed schedule."""
     context_tokens: int | None = None
     """Tokens of a prompt; None: those of the first model."""
+    chips: int | None = None
+    """Number of chips that hold this model and no other; the first model has the remaining ones.
+    None for every model: each chip holds all models."""
 
 
 @dataclass(frozen=True)

@@ -50,21 +50,30 @@ class Metrics:
     """Counter of answered requests."""
     tiers: tuple[str, ...] = ()
     """Patterns of metrics that are stored for models with KV cache tiers only."""
+    model_queue: str | None = None
+    """Waiting requests by model (label `model_name`), or `None` if all models of a server share
+    one queue."""
+    by_model: tuple[str, ...] = ()
+    """Patterns of metrics that are stored, with `model_queue`, only for servers whose models have
+    devices of their own."""
 
     @property
     def busy(self) -> tuple[str, ...]:
         """Gauges of open requests, of which each replica has all."""
         return (self.queue,) if self.running is None else (self.queue, self.running)
 
-    def stored(self, *, has_tiers: bool = False) -> tuple[str, ...]:
+    def stored(self, *, has_tiers: bool = False, has_own_chips: bool = False) -> tuple[str, ...]:
         """Return the patterns of all stored metrics. Managed Prometheus bills every sample.
 
         Args:
             has_tiers: whether the model has KV cache tiers.
+            has_own_chips: whether several models of a server have devices of their own.
         """
-        named = (self.cache_info, self.kv_cache, self.adapters, self.queue, self.running)
+        named = [self.cache_info, self.kv_cache, self.adapters, self.queue, self.running]
+        named += [self.model_queue] if has_own_chips else []
         names = dict.fromkeys(series(name)[0] for name in named if name is not None)
-        return (*names, *self.scraped, *(self.tiers if has_tiers else ()))
+        more = (*(self.tiers if has_tiers else ()), *(self.by_model if has_own_chips else ()))
+        return (*names, *self.scraped, *more)
 
 
 def series(metric: str) -> tuple[str, dict[str, str]]:
@@ -203,7 +212,12 @@ def _facts(name: str, entry: dict[str, Any]) -> EngineFacts:
 
 def _metrics(entry: dict[str, Any]) -> Metrics:
     found = Metrics(**entry)
-    return replace(found, scraped=tuple(found.scraped), tiers=tuple(found.tiers))
+    return replace(
+        found,
+        by_model=tuple(found.by_model),
+        scraped=tuple(found.scraped),
+        tiers=tuple(found.tiers),
+    )
 
 
 def _tuples(fields: dict[str, Any]) -> dict[str, Any]:

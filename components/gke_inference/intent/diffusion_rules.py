@@ -73,7 +73,39 @@ def _images(intent: ServingIntent, images: ImageGeneration) -> Iterator[InputErr
             yield InputError(join(where, "weights"), rule, model.weights)
         yield from _schedule(where, model)
         yield from _family(join(where, "weights"), model.weights, name, intent.task)
+    yield from _chips(intent, images)
     yield from _sdxl(intent, images)
+
+
+def _chips(intent: ServingIntent, images: ImageGeneration) -> Iterator[InputError]:
+    """Yield chips of models that are not those of every rung, or that hold one model twice."""
+    found = intent.chips_by_model
+    if not found:
+        return
+    where = join(_IMAGES, "chips")
+    if not images.models:
+        rule = "must not be set without further models: every chip holds the only one"
+        yield InputError(where, rule, images.chips)
+        return
+    for name in (intent.served_name, *images.models):
+        if name not in found:
+            at = where if name == intent.served_name else join(_MODELS, name, "chips")
+            set_for = next(iter(found))
+            rule = f"must be set, as for {set_for}: either every model has chips of its own or none"
+            yield InputError(at, rule)
+            return
+    shown = Bare(" + ".join(map(str, found.values())))
+    for place, rung in intent.rungs.items():
+        if sum(found.values()) != rung.devices:
+            rule = f"must add up to {rung.devices} over all models, the chips of {place}"
+            yield InputError(where, rule, shown)
+            return
+    holders = {intent.weights: intent.served_name}
+    for name, model in images.models.items():
+        if model.weights in holders:
+            rule = f"must not be those of {holders[model.weights]}: give that model more chips"
+            yield InputError(join(_MODELS, name, "weights"), rule, model.weights)
+        holders.setdefault(model.weights, name)
 
 
 def _sizes(where: str, sizes: tuple[str, ...]) -> Iterator[InputError]:

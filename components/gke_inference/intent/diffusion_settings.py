@@ -16,7 +16,10 @@ class FurtherModel(Settings):
     weights: Weights
     """Weights of the model, in the same form and the same bucket as those of the first."""
     size: Size
-    """Size of the weights. Each chip holds all models."""
+    """Size of the weights. Each chip holds all models, unless they have `chips`."""
+    chips: int | None = Field(default=None, ge=1, le=256)
+    """Number of chips of each replica that hold this model and no other. Set it for every model of
+    the server, or for none."""
     steps: int | None = Field(default=None, ge=1, le=100)
     """Denoising steps for requests that set none. By default, 4 for distilled models, 28 for other
     models of FLUX.1 and 20 for those of Stable Diffusion XL."""
@@ -45,11 +48,28 @@ class ImageGeneration(Settings):
     models: dict[ModelName, FurtherModel] = Field(
         default_factory=dict[str, FurtherModel], max_length=8
     )
-    """Further models that every chip holds, by the name that requests use. Switching between models
-    takes no time, as all are in the chip's memory."""
+    """Further models that the servers also serve, by the name that requests use. Every chip holds
+    all of them, unless they have `chips`. Switching between models takes no time, as all are in the
+    memory of chips."""
+    chips: int | None = Field(default=None, ge=1, le=256)
+    """Number of chips of each replica that hold the first model and no other, each in a process of
+    its own. With those of `models`, they must add up to the chips of each rung. Each model then
+    waits in its share of `queue`, and the autoscaler follows each by its share of `queue_depth`. By
+    default, every chip holds all models."""
     queue: int = Field(default=64, ge=1, le=10_000)
     """Maximum number of images that wait for one replica. Further requests are rejected with
     429."""
+
+    def chips_by_model(self, first: str) -> dict[str, int]:
+        """Return the chips of a replica that hold one model alone, by its name.
+
+        None have any if each chip holds all models.
+
+        Args:
+            first: Name of the first model.
+        """
+        counts = {first: self.chips, **{name: each.chips for name, each in self.models.items()}}
+        return {name: count for name, count in counts.items() if count is not None}
 
 
 class Videos(Settings):

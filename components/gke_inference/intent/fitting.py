@@ -8,12 +8,13 @@ from gke_inference.intent.diffusion_settings import Videos
 from gke_inference.intent.intent import ServingIntent
 from gke_inference.intent.words import Task
 from gke_inference.sizing.image_memory import (
+    ImageCopy,
     adapters_gib,
     check_copies_fit,
-    image_room_gib,
+    image_copies,
     video_room_gib,
 )
-from gke_inference.sizing.memory import Loaded, check_expert_fit, check_fit, loaded
+from gke_inference.sizing.memory import Loaded, check_expert_fit, check_fit, loaded, size_gib
 
 PREDICTION_ROOM_GIB = 1.0
 """Memory beside the weights of a predictive model, for the runtime and for activations (assumed).
@@ -49,19 +50,26 @@ def _image_adapters(intent: ServingIntent) -> float:
     return adapters_gib(given, rank=intent.rank, live_slots=live.slots, live_rank=live.max_rank)
 
 
-def _room_gib(intent: ServingIntent) -> float:
-    if isinstance(intent.generated, Videos):
-        return video_room_gib(intent.generated.sizes, intent.generated.frames)
-    further = ((each.weights, name) for name, each in intent.further_models.items())
-    return image_room_gib([(intent.weights, intent.served_name), *further])
+def _copies(intent: ServingIntent) -> tuple[ImageCopy, ...]:
+    """Return what the chips of a model of images or videos hold."""
+    adapters, made = _image_adapters(intent), intent.generated
+    if isinstance(made, Videos):
+        return (ImageCopy("", intent.gib, adapters, video_room_gib(made.sizes, made.frames)),)
+    first = (intent.weights, intent.served_name, size_gib(intent.size))
+    further = (
+        (each.weights, name, size_gib(each.size)) for name, each in intent.further_models.items()
+    )
+    return image_copies((first, *further), adapters, has_own_chips=bool(intent.chips_by_model))
 
 
 def unfit(intent: ServingIntent, rung: Rung) -> str | None:
     """Return why a rung cannot hold a model, or None if it can."""
     if intent.task.is_diffusion:
-        return check_copies_fit(
-            rung.accelerator, intent.gib, _image_adapters(intent), _room_gib(intent)
+        reasons = (
+            check_copies_fit(rung.accelerator, each.weights, each.adapters, each.room, each.of)
+            for each in _copies(intent)
         )
+        return next((reason for reason in reasons if reason is not None), None)
     if intent.task is Task.PREDICT:
         return check_copies_fit(rung.accelerator, intent.gib, room=PREDICTION_ROOM_GIB)
     model = loaded_model(intent)

@@ -14,7 +14,7 @@ from gke_inference.catalogue.engines import VLLM, EngineName
 from gke_inference.catalogue.rung_settings import RungArgs
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.settings.size import Size
-from gke_inference.sizing.memory import weights_gib
+from gke_inference.sizing.memory import size_gib
 
 from .adapter_settings import DEFAULT_RANK, AdapterFolder, AdapterRank
 from .diffusion_settings import FurtherModel, ImageGeneration, Videos
@@ -177,10 +177,15 @@ class ServingIntent:
         return {} if self.images is None else self.images.models
 
     @property
+    def chips_by_model(self) -> Mapping[str, int]:
+        """Chips of a replica that hold one model alone, by its name; none if each holds all."""
+        return {} if self.images is None else self.images.chips_by_model(self.served_name)
+
+    @property
     def gib(self) -> float:
         """Size of the weights of all its models, as served."""
         sizes = (self.size, *(each.size for each in self.further_models.values()))
-        return sum(weights_gib(size.parameters_billion, size.bits) for size in sizes)
+        return sum(map(size_gib, sizes))
 
     @property
     def groups(self) -> dict[str, str]:

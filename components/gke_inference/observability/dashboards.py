@@ -33,6 +33,8 @@ class ObservedModelArgs(TypedDict):
     """Clusters it runs in, which alerts distinguish. Default: all clusters as one."""
     has_kv_tiers: NotRequired[bool]
     """Whether its engines keep KV cache in tiers below the accelerator's memory. Default: false."""
+    has_own_chips: NotRequired[bool]
+    """Whether several models of a server have chips of their own. Default: false."""
     has_picker: NotRequired[bool]
     """Whether a picker named `JOB-picker` chooses its replicas. Default: true."""
     roles: NotRequired[list[str]]
@@ -145,6 +147,7 @@ def _facts(model: ObservedModelArgs) -> ModelFacts:
         deployments=tuple(model["deployments"]),
         engine=model.get("engine", VLLM),
         has_kv_tiers=bool(model.get("has_kv_tiers", False)),
+        has_own_chips=bool(model.get("has_own_chips", False)),
         is_picked=bool(model.get("has_picker", True)),
         job=model["job"],
         prices=dict(model.get("prices", {})),

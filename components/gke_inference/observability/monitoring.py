@@ -40,6 +40,9 @@ class MonitoringArgs(TypedDict):
     has_kv_tiers: NotRequired[bool]
     """Whether the engines keep KV cache in tiers below the accelerator's memory. Their metrics are
     then stored, too. Default: false."""
+    has_own_chips: NotRequired[bool]
+    """Whether several models of a server have chips of their own. Metrics by model are then stored,
+    too. Default: false."""
     interval_seconds: NotRequired[ScrapeSeconds]
     """Seconds between scrapes. Default: 15."""
     target_port: NotRequired[Port]
@@ -75,7 +78,10 @@ class Monitoring(pulumi.ComponentResource):
 def pod_monitoring(args: MonitoringArgs) -> Manifest:
     """Return the PodMonitoring of the model's engines."""
     metrics = engine(args.get("engine", "vllm")).metrics
-    has_tiers = bool(args.get("has_kv_tiers", False))
+    stored = metrics.stored(
+        has_own_chips=bool(args.get("has_own_chips", False)),
+        has_tiers=bool(args.get("has_kv_tiers", False)),
+    )
     labels: Manifest = {"metadata": ["pod", "node", "top_level_controller_name"]}
     if "role_label" in args:
         labels["fromPod"] = [{"from": args["role_label"], "to": ROLE}]
@@ -91,7 +97,7 @@ def pod_monitoring(args: MonitoringArgs) -> Manifest:
                     "metricRelabeling": [
                         {
                             "action": "keep",
-                            "regex": "|".join(metrics.stored(has_tiers=has_tiers)),
+                            "regex": "|".join(stored),
                             "sourceLabels": ["__name__"],
                         }
                     ],

@@ -67,6 +67,8 @@ class ModelFacts:
     """Name of its engine, as in the stack."""
     has_kv_tiers: bool = False
     """Whether its engines keep KV cache in tiers below the accelerator's memory."""
+    has_own_chips: bool = False
+    """Whether several models of a server have chips of their own."""
     is_picked: bool = True
     """Whether a picker chooses its replicas."""
     roles: tuple[str, ...] = ()
@@ -142,6 +144,7 @@ class Scope:
             **dict.fromkeys(self.engines, True),
             "engine_failures": bool({"tgi", "triton", "tritonserver"} & set(self.engines)),
             "kv_tiers": any(model.has_kv_tiers for model in self.models),
+            "own_chips": any(model.has_own_chips for model in self.models),
             "cost_limit": self.cost_limit_usd_per_hour is not None,
             "hostname": self.hostname is not None and self.exposure == "external",
             "pairs": any(model.is_paired for model in self.models),

@@ -45,6 +45,10 @@ class AutoscalingArgs(TypedDict):
     """Namespace of the target."""
     target_name: str
     """Name of the target, and of the autoscaler."""
+    chips_by_model: NotRequired[dict[str, Annotated[int, Field(ge=1)]]]
+    """Chips of a replica that hold one model alone, by the model's name. The queue of each model is
+    then a signal of its own, with the share of `targets.queue_depth` that its chips are of all.
+    Default: none, a replica has one queue for all models."""
     cluster_location: NotRequired[str]
     """Region or zone of the cluster. Required with `fills_unplaced`."""
     cluster_name: NotRequired[str]
@@ -98,11 +102,11 @@ def autoscaler(args: AutoscalingArgs) -> Manifest:
     kind = api(_TARGETS[args.get("target_kind", "Deployment")])
     targets = args.get("targets", ScalingTargets())
     names = engine(args.get("engine", VLLM)).metrics
-    signals = {"queue": _per_pod(names.queue, str(targets.queue_depth))}
+    signals = {"queue": _queues(args, targets.queue_depth)}
     if names.kv_cache is not None:
-        signals["kv-cache"] = _per_pod(names.kv_cache, f"{targets.kv_cache_percent * 10}m")
+        signals["kv-cache"] = [_per_pod(names.kv_cache, f"{targets.kv_cache_percent * 10}m")]
     followed = args.get("signals", _SIGNALS)
-    metrics = [metric for signal, metric in signals.items() if signal in followed]
+    metrics = [each for signal, found in signals.items() if signal in followed for each in found]
     if targets.running_requests is not None:
         metrics.append(_per_pod(names.busy[-1], str(targets.running_requests)))
     if args.get("fills_unplaced", False):
@@ -128,6 +132,24 @@ def autoscaler(args: AutoscalingArgs) -> Manifest:
             },
         },
     )
+
+
+def _queues(args: AutoscalingArgs, depth: int) -> list[Manifest]:
+    """Return the metric of the queue, or one for each model with chips of its own."""
+    names, chips = engine(args.get("engine", VLLM)).metrics, args.get("chips_by_model", {})
+    if not chips:
+        return [_per_pod(names.queue, str(depth))]
+    every = sum(chips.values())
+    return [
+        _per_pod(f"{names.model_queue}{{model_name={model}}}", _quantity(depth * own, every))
+        for model, own in chips.items()
+    ]
+
+
+def _quantity(amount: int, parts: int) -> str:
+    """Return a part of an amount as Kubernetes writes it, rounded down to thousandths."""
+    whole, rest = divmod(amount * 1000 // parts, 1000)
+    return f"{whole * 1000 + rest}m" if rest else str(whole)
 
 
 def _behavior(scale_in_delay_seconds: int, scale_in_every_seconds: int) -> Manifest:
@@ -203,6 +225,10 @@ def _check(args: AutoscalingArgs) -> None:
         raise pulumi.InputPropertyError(
             "targets.runningRequests",
             f"must not be set with engine {word!r}, which has no metric of running requests",
+        )
+    if args.get("chips_by_model") and engine(word).metrics.model_queue is None:
+        raise pulumi.InputPropertyError(
+            "chipsByModel", f"must not be set with engine {word!r}, which has one queue"
         )
     if "kv-cache" in args.get("signals", ()) and engine(word).metrics.kv_cache is None:
         raise pulumi.InputPropertyError(

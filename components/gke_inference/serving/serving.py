@@ -145,6 +145,7 @@ def _image_models(intent: ServingIntent, files: Storage) -> dict[str, ImageModel
     for name, at in further_of(intent).items():
         model = intent.further_models[name]
         found[name] = ImageModel(
+            chips=model.chips,
             context_tokens=model.context,
             has_versions=at.version is None,
             sigmas=model.sigmas or (),

@@ -5,6 +5,7 @@ planner uses what this project's server loads; the arithmetic is the same.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from gke_inference.sizing.architectures import Architecture, is_sdxl
 from gke_inference.sizing.memory import GIB, device_gib, weights_gib
@@ -68,6 +69,37 @@ def image_room_gib(models: Iterable[tuple[str, str]]) -> float:
     return max(SDXL_ROOM_GIB if is_sdxl(*each) else IMAGE_ROOM_GIB for each in models)
 
 
+@dataclass(frozen=True)
+class ImageCopy:
+    """What a chip of an image server holds, in GiB."""
+
+    of: str
+    """Name of its model, or an empty text for all models of the server."""
+    weights: float
+    adapters: float
+    room: float
+    """Memory next to them, see `image_room_gib`."""
+
+
+def image_copies(
+    models: Sequence[tuple[str, str, float]], adapters: float, *, has_own_chips: bool
+) -> tuple[ImageCopy, ...]:
+    """Return what each kind of chip holds: all models, or one each.
+
+    Args:
+        models: Weights, name and GiB of each model in the stack, the first one first.
+        adapters: GiB of the adapters, which are those of the first model.
+        has_own_chips: Whether each model has chips of its own.
+    """
+    kept = [(name, [(weights, name)], gib) for weights, name, gib in models]
+    if not has_own_chips:
+        kept = [("", [each[:2] for each in models], sum(gib for _, _, gib in models))]
+    return tuple(
+        ImageCopy(of, gib, adapters if at == 0 else 0.0, image_room_gib(held))
+        for at, (of, held, gib) in enumerate(kept)
+    )
+
+
 def pixels_of(size: str) -> int:
     """Return the pixels of a size such as `832x480`."""
     width, height = (int(side) for side in size.split("x"))
@@ -114,7 +146,11 @@ def copy_gib(
 
 
 def check_copies_fit(
-    word: str, weights: float, adapters: float = 0.0, room: float = IMAGE_ROOM_GIB
+    word: str,
+    weights: float,
+    adapters: float = 0.0,
+    room: float = IMAGE_ROOM_GIB,
+    of: str = "",
 ) -> str | None:
     """Return why a chip cannot hold a whole copy of a model, or `None` if it can.
 
@@ -123,6 +159,7 @@ def check_copies_fit(
         weights: GiB of weights.
         adapters: GiB of the adapters that the chip keeps.
         room: GiB next to them, see `image_room_gib` and `video_room_gib`.
+        of: Name of the model whose chip it is, if each model has chips of its own.
     """
     needed, usable = copy_gib(word, weights, adapters, room)
     if needed <= usable:
@@ -130,4 +167,5 @@ def check_copies_fit(
     parts = f"{weights:.1f} GiB of weights and {room:.3g} GiB beside them"
     if adapters:
         parts = f"{weights:.1f} GiB of weights, {adapters:.1f} of adapters, {room:.3g} free"
-    return f"needs {needed:.1f} GiB on each chip ({parts}), one of {word} has {usable:.1f} GiB"
+    chip = f"each chip of {of}" if of else "each chip"
+    return f"needs {needed:.1f} GiB on {chip} ({parts}), one of {word} has {usable:.1f} GiB"

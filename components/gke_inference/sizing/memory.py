@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from gke_inference.catalogue.accelerators import accelerator
+from gke_inference.settings.size import Size
 from gke_inference.sizing.architectures import find_model
 from gke_inference.sizing.shapes import ModelShape, shape
 
@@ -159,6 +160,11 @@ def weights_gib(parameters_billion: float, bits: float) -> float:
             f"parameters and bits must be positive, got {parameters_billion} billion and {bits}"
         )
     return parameters_billion * 1e9 * bits / 8 / GIB
+
+
+def size_gib(size: Size) -> float:
+    """Return the size of a model's weights in GiB, as a stack gives it."""
+    return weights_gib(size.parameters_billion, size.bits)
 
 
 def _tables_gib(kept: ModelShape, bits: float) -> float:

@@ -119,6 +119,7 @@ ABOUT: dict[str, dict[str, int]] = {
     "engines": {"InferencePool": 3, "HTTPRoute": 4, "HorizontalPodAutoscaler": 3},
     "existing-network/existing": {"Network": 0, "Subnetwork": 0, "Bucket": 1, "Cluster": 1},
     "guardrails/guarded": {"GCPTrafficExtension": 1, "NemoGuardrails": 2, "Template": 1},
+    "image-models": {"HTTPRoute": 2, "HorizontalPodAutoscaler": 1, "InferencePool": 0},
     "kv-offload": {"CapacityBuffer": 1, "Instance": 1, "PersistentVolumeClaim": 1},
     "multi-host/slices": {"LeaderWorkerSet": 1, "MutatingWebhookConfiguration": 1},
     "queues": QUEUES,

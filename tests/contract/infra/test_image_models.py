@@ -9,22 +9,26 @@ import yaml
 
 from gke_inference.base.inputs import rung_of
 from gke_inference.catalogue.load_balancing import MAX_BODY_BYTES
+from gke_inference.observability.dashboard_source import dashboards
+from gke_inference.observability.dashboards import scope_of
+from gke_inference.observability.monitoring import pod_monitoring
 from gke_inference.serving.autoscaling import autoscaler
 from gke_inference.serving.launcher.spec import NEEDS
 from gke_inference.serving.model_objects import deployments
 from gke_inference.serving.model_plan import model_plan
 from infra.deploy.described import described
 from infra.deploy.gateway import routed_models
-from infra.deploy.serving_arguments import scaling_args, server_args
+from infra.deploy.observability import dashboards_args
+from infra.deploy.serving_arguments import monitoring_args, scaling_args, server_args
 from infra.plan import resolve
 from infra.reading.load import parse
 from infra.stack.problems import StackError
 from tests.contract.infra.resolved import region_of, served_in
-from twin.host.paths import REPOSITORY
+from tests.shipped_stacks import EXAMPLES
 from workloads.diffusion.__main__ import parser, settings_of
 from workloads.diffusion.config import from_dict
 
-EXAMPLE = REPOSITORY / "docs" / "examples" / "images" / "Pulumi.images.yaml"
+EXAMPLE = EXAMPLES / "images" / "Pulumi.images.yaml"
 MODEL, REGION = "flux-schnell", "us-central1"
 
 
@@ -92,6 +96,149 @@ def test_a_server_holds_further_models_beside_the_first():
     assert base.folder.endswith("/flux-mini")
     mounts = [mount["mountPath"] for mount in server["volumeMounts"]]
     assert any(base.folder.startswith(f"{mount}/") for mount in mounts)
+
+
+OWN_CHIPS = EXAMPLES / "image-models" / "Pulumi.image-models.yaml"
+FOUR = ("flux-dev", "flux-schnell", "flux-krea", "sdxl")
+
+
+def on_own_chips(change=lambda images: None, **changed):
+    """Return the example of four models with chips of their own, changed."""
+    whole = yaml.safe_load(OWN_CHIPS.read_text())["config"]["gke-inference:platform"]
+    model = {**whole["models"]["flux-dev"], **changed}
+    whole["models"]["flux-dev"] = {name: value for name, value in model.items() if value}
+    change(model["images"])
+    return parse(json.dumps(whole))
+
+
+def server_of_four():
+    """Return the container of the example of four models, and the settings of its server."""
+    args = server_args(served_in(on_own_chips(), "flux-dev", REGION))
+    rungs = [rung_of(rung, "rung") for rung in args["rungs"]]
+    (server,) = pod_of(args, rungs)["containers"]
+    words = [*server["command"], *server["args"]]
+    found = parser().parse_args(words[words.index("diffusion") + 1 :])
+    return server, from_dict(settings_of(found))
+
+
+def test_each_of_four_models_has_a_process_on_a_chip_of_its_own():
+    server, settings = server_of_four()
+    assert sorted(settings.held) == sorted((name,) for name in FOUR)
+    assert server["resources"]["limits"] == {"google.com/tpu": "4"}
+    paths = [settings.bases[name].folder.rpartition("/")[2] for name in FOUR]
+    assert paths == ["flux-dev", "flux-schnell", "flux-krea", "sdxl-base-1.0"]
+
+
+def test_the_autoscaler_follows_the_queue_of_each_model_by_its_share_of_the_chips():
+    def more_of_schnell(images):
+        del images["models"]["sdxl"]
+        images["models"]["flux-schnell"]["chips"] = 2
+
+    given = on_own_chips(more_of_schnell, autoscaling={"queue_depth": 5})
+    region, served = region_of(given, REGION), served_in(given, "flux-dev", REGION)
+    found = autoscaler(scaling_args(region, served)["flux-dev-tpu"])["spec"]["metrics"]
+    name = "prometheus.googleapis.com|diffusion_model_images_waiting|gauge"
+    assert [each["pods"]["metric"]["name"] for each in found] == [name] * 3
+    targets = {
+        each["pods"]["metric"]["selector"]["matchLabels"]["metric.labels.model_name"]: each["pods"][
+            "target"
+        ]["averageValue"]
+        for each in found
+    }
+    assert targets == {"flux-dev": "1250m", "flux-schnell": "2500m", "flux-krea": "1250m"}
+
+
+def test_metrics_by_model_are_stored_for_models_with_chips_of_their_own_only():
+    server: Any = SimpleNamespace(
+        deployments={"tpu": "d"}, labels={"a": "b"}, port=8000, target_kinds={"tpu": "Deployment"}
+    )
+
+    def stored(given, model):
+        endpoint = pod_monitoring(monitoring_args(served_in(given, model, REGION), server))
+        return endpoint["spec"]["endpoints"][0]["metricRelabeling"][0]["regex"].split("|")
+
+    by_model = {"diffusion_model_images_waiting", "diffusion_model_workers"}
+    assert by_model <= set(stored(on_own_chips(), "flux-dev"))
+    assert not by_model & set(stored(stack(**two()), MODEL))
+
+
+def test_the_dashboard_of_images_has_a_row_by_model_for_models_with_chips_of_their_own():
+    def titles(given):
+        args = dashboards_args(resolve(given))
+        assert args is not None
+        pages = dashboards(scope_of(args["models"], args["namespace"], args))
+        (images,) = [page for page in pages if page.name == "pictures"]
+        return [row.title for row in images.rows]
+
+    assert titles(on_own_chips()) == ["Work", "Models with chips of their own", "Time"]
+    assert titles(stack(**two())) == ["Work", "Time"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            lambda images: images["models"]["sdxl"].pop("chips"),
+            "models.flux-dev.images.models.sdxl.chips must be set, as for flux-dev: either every "
+            "model has chips of its own or none",
+        ),
+        (
+            lambda images: images.pop("chips"),
+            "models.flux-dev.images.chips must be set, as for flux-schnell: either every model has "
+            "chips of its own or none",
+        ),
+        (
+            lambda images: images["models"].pop("sdxl"),
+            "models.flux-dev.images.chips must add up to 4 over all models, the chips of "
+            "capacity.pictures.rungs[0], got 1 + 1 + 1",
+        ),
+        (
+            lambda images: images["models"].update({"flux-mini": {**MINI, "chips": 1}}),
+            "models.flux-dev.images.chips must add up to 4 over all models, the chips of "
+            "capacity.pictures.rungs[0], got 1 + 1 + 1 + 1 + 1",
+        ),
+        (
+            lambda images: images["models"]["sdxl"].update(chips=0),
+            "models.flux-dev.images.models.sdxl.chips must be 1 to 256, got 0",
+        ),
+        (
+            lambda images: images.pop("models"),
+            "models.flux-dev.images.chips must not be set without further models: every chip "
+            "holds the only one, got 1",
+        ),
+        (
+            lambda images: images["models"]["flux-krea"].update(weights="flux-dev"),
+            "models.flux-dev.images.models.flux-krea.weights must not be those of flux-dev: give "
+            "that model more chips, got 'flux-dev'",
+        ),
+        (
+            lambda images: images["models"]["flux-krea"].update(adapters=["comic"]),
+            "models.flux-dev.images.models.flux-krea.adapters",
+        ),
+        (
+            lambda images: images["models"]["flux-krea"]["size"].update(parameters_billion=17),
+            "needs 33.7 GiB on each chip of flux-krea (31.7 GiB of weights and 2 GiB beside them), "
+            "one of tpu-v6e has 31.2 GiB",
+        ),
+        (
+            lambda images: images["models"]["sdxl"]["size"].update(parameters_billion=15.5),
+            "needs 31.9 GiB on each chip of sdxl (28.9 GiB of weights and 3 GiB beside them), "
+            "one of tpu-v6e has 31.2 GiB",
+        ),
+    ],
+)
+def test_models_that_do_not_have_the_chips_of_every_rung_are_refused(change, words):
+    with pytest.raises(StackError) as refused:
+        on_own_chips(change)
+    assert words in str(refused.value)
+
+
+def test_only_the_chip_of_the_first_model_has_room_for_its_adapters():
+    with pytest.raises(StackError) as refused:
+        on_own_chips(live_adapters={"max_rank": 128, "slots": 8})
+    assert "needs 39.3 GiB on each chip of flux-dev (27.0 GiB of weights, 10.3 of adapters" in str(
+        refused.value
+    )
 
 
 def test_a_server_is_only_started_once_the_weights_of_every_model_are_there():

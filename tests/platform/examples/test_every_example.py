@@ -15,6 +15,7 @@ STACKS = {
     "archive": ["archive"],
     "client-certificates": ["client-certificates"],
     "disaggregation": ["disaggregation"],
+    "image-models": ["image-models"],
     "lustre-adapters": ["lustre-adapters"],
     "multi-host": ["slices"],
     "rdma": ["rdma"],

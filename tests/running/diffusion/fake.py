@@ -2,7 +2,8 @@
 
 A prompt `hold FILE` is drawn until FILE is there, `hold-from-step-3 FILE` from that step on, and
 `hold-seed-8 FILE` only with that seed. `refuse` is refused, and `die` ends the process;
-`die-at-step-3` after two steps, and `die-at-seed-8` only with that seed.
+`die-at-step-3` after two steps, and `die-at-seed-8` only with that seed. A model `broken` cannot be
+loaded, and one of the name `held` is not before its folder has a file `gate`.
 """
 
 import hashlib
@@ -16,6 +17,10 @@ STEP_SECONDS = 0.01
 
 def load(settings, say):
     say("reading weights")
+    if settings.model == "broken":
+        raise SystemExit(3)
+    while settings.model == "held" and not Path(settings.folder, "gate").exists():
+        time.sleep(STEP_SECONDS)
     return Fake(settings)
 
 

@@ -88,6 +88,91 @@ def test_every_chip_draws_with_each_of_several_models(serve, tmp_path):
     assert 'diffusion_request_seconds_count{model_name="mini"} 2.0' in page
 
 
+def each_on_its_chip(tmp_path, *names):
+    """Return settings of a server whose first model and further ones have a chip each."""
+    for name in names:
+        (tmp_path / name).mkdir()
+    also = [{"model": name, "folder": str(tmp_path / name), "chips": 1} for name in names]
+    return {"base_models": also, "chips": 1, "steps": 4, "workers": len(names) + 1}
+
+
+def test_each_of_several_models_is_in_a_process_of_its_own(serve, tmp_path):
+    names = ["dev", "krea", "xl"]
+    server = serve(**each_on_its_chip(tmp_path, *names)).ready()
+    page = server.get("/metrics")[1]
+    for name in ("flux", *names):
+        assert f'diffusion_model_workers{{model_name="{name}",state="ready"}} 1.0' in page
+    found = {name: drawn(server.ask(prompt="x", n=2, model=name)) for name in ("flux", *names)}
+    pids = {name: {each["pid"] for each in images} for name, images in found.items()}
+    assert [len(each) for each in pids.values()] == [1, 1, 1, 1]
+    assert len(set.union(*pids.values())) == 4
+    assert [found[name][0]["folder"] for name in names] == [str(tmp_path / n) for n in names]
+    stages = json.loads(server.get("/health")[1])["workers"]
+    assert stages == {"0": "ready", "1": "ready", "2": "ready", "3": "ready"}
+
+
+def test_a_model_whose_queue_is_full_leaves_the_others_their_chips_and_queues(serve, tmp_path):
+    given = each_on_its_chip(tmp_path, "dev")
+    server = serve(**given, queue_limit=4, max_candidates=2).ready()
+    gate = tmp_path / "gate"
+    held = server.begin(prompt=f"hold {gate}", model="dev")
+    server.until(lambda: server.metric("diffusion_images_running") == 1)
+    waiting = server.begin(prompt="x", n=2, model="dev")
+    server.until(
+        lambda: server.metric('diffusion_model_images_waiting{model_name="dev"}') == 2,
+    )
+    status, body, _ = server.ask(prompt="x", model="dev")
+    assert (status, body["error"]["message"]) == (429, "2 images wait; the queue holds 2")
+    assert drawn(server.ask(prompt="x", n=2))
+    gate.touch()
+    assert len(drawn(held.result()) + drawn(waiting.result())) == 3
+
+
+def test_a_killed_process_takes_one_model_with_it_until_it_is_started_again(serve, tmp_path):
+    server = serve(**each_on_its_chip(tmp_path, "dev"), timeout_seconds=60).ready()
+    gate = tmp_path / "gate"
+    lost = server.begin(prompt=f"hold {gate}", model="dev", seed=8)
+    server.until(lambda: server.metric("diffusion_images_running") == 1)
+    waits = server.begin(prompt="x", model="dev", num_inference_steps=2)
+    server.until(lambda: server.metric("diffusion_images_waiting") == 1)
+    victim = int((tmp_path / "dev" / "drawing-8").read_text())
+    os.kill(victim, signal.SIGKILL)
+    assert lost.result()[0] == 500
+    assert drawn(server.ask(prompt="y"))
+    assert server.get("/health")[0] == 200
+    assert drawn(waits.result())[0]["pid"] != victim
+
+
+def test_a_model_that_cannot_be_loaded_leaves_the_others_serving(serve, tmp_path):
+    (tmp_path / "broken").mkdir()
+    also = [{"model": "broken", "folder": str(tmp_path / "broken"), "chips": 1}]
+    server = serve(base_models=also, chips=1, workers=2)
+    stage = server.until(
+        lambda: "ended 3 times" in (found := server.get("/health"))[1] and found,
+    )
+    assert stage[0] == 200
+    assert drawn(server.ask(prompt="x"))
+    status, body, headers = server.ask(prompt="x", model="broken")
+    assert (status, body["error"]["code"], headers["Retry-After"]) == (503, "broken", "60")
+    assert (
+        'diffusion_model_workers{model_name="broken",state="broken"} 1.0'
+        in (server.get("/metrics")[1])
+    )
+    assert server.get("/live")[0] == 200
+
+
+def test_a_server_is_not_ready_before_every_model_is(serve, tmp_path):
+    gate = tmp_path / "held" / "gate"
+    gate.parent.mkdir()
+    also = [{"model": "held", "folder": str(gate.parent), "chips": 1}]
+    server = serve(base_models=also, chips=1, workers=2)
+    server.until(lambda: server.metric('diffusion_workers{state="ready"}') == 1)
+    assert server.get("/health")[0] == 503
+    assert server.ask(prompt="x")[1]["error"]["code"] == "starting"
+    gate.touch()
+    assert drawn(server.ready().ask(prompt="x", model="held"))
+
+
 def test_a_full_queue_says_when_to_come_back(serve, tmp_path):
     server = serve(queue_limit=2).ready()
     gate = tmp_path / "gate"

@@ -1,9 +1,11 @@
 """Each process of the image server uses one chip of its pod."""
 
+from dataclasses import replace
+
 from gke_inference.catalogue.rungs import check_rung
 from gke_inference.serving.dual_container import tpu_environment
 from gke_inference.serving.hardware import Hardware
-from workloads.diffusion.config import Settings
+from workloads.diffusion.config import BaseModel, Settings
 from workloads.diffusion.worker import chip_environment
 
 SETTINGS = Settings(model="flux", folder="/flux", workers=4)
@@ -37,6 +39,14 @@ def test_a_process_sees_its_chip_and_nothing_that_describes_the_whole_node():
     assert found["TPU_VISIBLE_CHIPS"] == "2"
     assert found["TPU_CHIPS_PER_PROCESS_BOUNDS"] == found["TPU_PROCESS_BOUNDS"] == "1,1,1"
     assert (found["PATH"], found["TPU_WORKER_HOSTNAMES"]) == ("/bin", "localhost")
+
+
+def test_models_with_chips_of_their_own_are_on_the_chips_in_order():
+    further = tuple(BaseModel(name, f"/{name}", chips=1) for name in ("dev", "krea"))
+    shared = replace(SETTINGS, base_models=tuple(replace(each, chips=0) for each in further))
+    assert shared.held == (("flux", "dev", "krea"),) * 4
+    own = replace(SETTINGS, base_models=further, chips=2)
+    assert own.held == (("flux",), ("flux",), ("dev",), ("krea",))
 
 
 def test_processes_of_a_pod_share_no_port():

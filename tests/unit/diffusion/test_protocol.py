@@ -114,7 +114,7 @@ def test_what_cannot_be_done_is_refused_in_openais_shape(body, status, field, wo
     [
         ({"folder": "/w"}, "model: must be set"),
         ({"model": "m"}, "folder: must be set"),
-        ({"model": "m", "folder": "/w", "chips": 4}, "chips: no such setting"),
+        ({"model": "m", "folder": "/w", "cores": 4}, "cores: no such setting"),
         ({"model": "m", "folder": "/w", "workers": 0}, "workers: must be at least 1, got 0"),
         ({"model": "m", "folder": "/w", "sizes": ["big"]}, "sizes: must be WIDTHxHEIGHT"),
         ({"model": "m", "folder": "/w", "sizes": []}, "sizes: must have at least one"),
@@ -124,6 +124,15 @@ def test_what_cannot_be_done_is_refused_in_openais_shape(body, status, field, wo
         (with_base(adapters={"b": "/a"}), "must not have the model's name, got 'b'"),
         (with_base(folder=""), "base_models.folder: must be set"),
         (with_base(guidance=3), "base_models.guidance: no such setting"),
+        (
+            with_base(chips=1),
+            r"chips: must be at least 1 for every model, or 0 for all, got \[0, 1\]",
+        ),
+        (
+            {**with_base(chips=2), "chips": 1, "workers": 4},
+            r"chips: must add up to the 4 of workers over all models, got \[1, 2\]",
+        ),
+        (with_base(chips=True), "base_models.chips: must be a whole number, at least 0, got True"),
         (with_base(folder=3), "base_models.folder: must be a string, got 3"),
         (with_base(steps="4"), "base_models.steps: must be a whole number, at least 0, got '4'"),
         (with_base(sigmas="1"), "base_models.sigmas: must be a list of numbers, got '1'"),

@@ -325,6 +325,29 @@ def test_a_further_image_model_has_the_unit_cost_of_its_own_steps():
     assert said["flux-mini"].usd == further.usd
 
 
+def test_models_with_chips_of_their_own_share_the_price_of_a_replica_by_their_chips():
+    (dev,) = costs_of("docs/examples/image-models/Pulumi.image-models.yaml")
+    of = {each.model: each for each in (dev, *dev.of_further)}
+    assert dev.usd_per_replica_hour is not None
+    quarter = dev.usd_per_replica_hour.value / 4
+    speeds = {name: each.speed.per_second for name, each in of.items()}
+    for name, each in of.items():
+        speed = speeds[name]
+        assert speed is not None
+        assert each.usd is not None
+        # thousand images at the assumed utilization, on one of the four chips
+        assert each.usd.value.value == pytest.approx(quarter / (3600 * 0.7 / 1000) / speed.value)
+    (one,) = costs_of("docs/examples/images/Pulumi.images.yaml")
+    assert one.speed.per_second is not None
+    assert speeds["flux-schnell"] is not None
+    assert speeds["flux-schnell"].value == pytest.approx(one.speed.per_second.value / 4)
+    for name, each in by_model([dev]).items():
+        usd = of[name].usd
+        assert each.usd is not None
+        assert usd is not None
+        assert each.usd.value.value == pytest.approx(usd.value.value)
+
+
 def test_a_distilled_schedule_sets_the_steps_of_a_unit_cost():
     (first,) = two_models(weights="flux.1-dev", sigmas=[1.0, 0.7, 0.3])
     assert first.of_further[0].speed.basis.startswith("1024x1024 in 3 steps; ")

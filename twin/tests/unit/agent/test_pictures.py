@@ -19,6 +19,8 @@ from twin.cluster.agent.launching.place import Place
 from twin.cluster.agent.launching.volumes import Mount
 from twin.engines import callbacks
 from twin.world.rules import Rules
+from workloads.diffusion.__main__ import parser, settings_of
+from workloads.diffusion.config import Settings, from_dict
 
 TRAIN = ["python3", "-m", "diffusion", "train", "--config", "/etc/train/train.json"]
 RUN = {"name": "train", "image": "a/diffusion-tpu@sha256:b", "command": TRAIN}
@@ -162,3 +164,24 @@ def test_a_simulated_image_server_gets_the_folder_that_the_launcher_chose(
         "--model=wan",
         f"--folder={tmp_path}/models/wan/19c0fb43acaa",
     ]
+
+
+def test_the_real_pipeline_keeps_a_process_for_each_model_with_chips_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    found = SimpleNamespace(folder=Path("/pipeline"), python=lambda: Path("/pipeline/python"))
+    monkeypatch.setattr(image_server.install, "DIFFUSION", found)
+    monkeypatch.setattr(image_server.install, "tiny_model", lambda: Path("/tiny"))
+    monkeypatch.setattr(image_server.install, "environment", dict)
+
+    def settings(*flags: str, **base: Any) -> Settings:
+        further = json.dumps({"folder": "/mini", "model": "mini", "text_tokens": 77, **base})
+        given = ["--model=flux", "--folder=/flux", "--workers=4", f"--base-model={further}"]
+        words, _ = image_server.real([*given, *flags], tmp_path, "127.1.1.1")
+        return from_dict(settings_of(parser().parse_args(words[3:])))
+
+    own = settings("--chips=3", chips=1)
+    assert (own.workers, own.held) == (2, (("flux",), ("mini",)))
+    assert {each.folder for each in own.bases.values()} == {"/tiny"}
+    shared = settings()
+    assert (shared.workers, shared.held) == (1, (("flux", "mini"),))

@@ -21,7 +21,8 @@ from workloads.engine.diffusion import COMMAND
 
 _PIPELINE = "simulator.diffusion.simulated:load"
 _TINY_TOKENS = 16
-_OWN = ("--host", "--platform", "--pipeline", "--folder", "--workers", "--max-batch")
+_CHIPS = "--chips="
+_OWN = ("--host", "--platform", "--pipeline", "--folder", "--workers", "--max-batch", _CHIPS)
 _FURTHER = "--base-model="
 _OF_THE_MODEL = ("--text-tokens", "--adapter", _FURTHER)
 
@@ -50,8 +51,9 @@ def simulated(address: str) -> list[str]:
 def real(given: list[str], own: Path, address: str) -> tuple[list[str], dict[str, str]]:
     """Return command and environment of the server with the real pipeline and a tiny model.
 
-    Set by this machine: the weights, one process and batches of one, and prompts of as many
-    tokens as the tiny model knows. Adapters of the real model do not fit and are omitted.
+    Set by this machine: the weights, batches of one, and prompts of as many tokens as the tiny
+    model knows. There is one process, or one for each model if models have chips of their own.
+    Adapters of the real model do not fit and are omitted.
 
     Args:
         given: Arguments of the container.
@@ -65,9 +67,12 @@ def real(given: list[str], own: Path, address: str) -> tuple[list[str], dict[str
     folder = install.tiny_model()
     kept = [word for word in given if not word.startswith((*_OWN, *_OF_THE_MODEL))]
     kept += [_tiny(word, folder) for word in given if word.startswith(_FURTHER)]
+    has_own_chips = any(word.startswith(_CHIPS) for word in given)
+    workers = 1 + sum(word.startswith(_FURTHER) for word in given) if has_own_chips else 1
     forced = [
+        *([f"{_CHIPS}1"] if has_own_chips else []),
         *(f"--host={address}", "--platform=cpu", f"--folder={folder}"),
-        *("--workers=1", "--max-batch=1", f"--text-tokens={_TINY_TOKENS}"),
+        *(f"--workers={workers}", "--max-batch=1", f"--text-tokens={_TINY_TOKENS}"),
     ]
     cache = install.DIFFUSION.folder / "programs"  # compiled programs serve every start
     variables = {
@@ -83,6 +88,8 @@ def _tiny(word: str, folder: Path) -> str:
     """Return the flag of a further model with the tiny model in its place."""
     model: JsonObject = json.loads(word.removeprefix(_FURTHER))
     model.pop("text_tokens", None)
+    if "chips" in model:
+        model["chips"] = 1
     return _FURTHER + json.dumps({**model, "folder": str(folder)})
 
 
