@@ -44,11 +44,12 @@ def run_args(
     settings: dict[str, Any] = {
         name: getattr(service.settings, name) for name in CloudRunSettings.model_fields
     }
+    settings["weights"] = service.weights
     args = CloudRunModelArgs(
         account_id=service.account_id,
         image=replaced(image("vllm_gpu").reference, region.images.replacements),
         labels=region.project.labels,
-        model=CloudRunSettings(**{**settings, "weights": service.weights}),
+        model=CloudRunSettings(**settings),
         project=service.project,
         region=service.region,
         served_name=service.served_name,

@@ -175,10 +175,11 @@ def test_what_cloud_run_does_not_have_is_refused_with_field_rule_and_value(
 
 
 def test_a_request_and_a_service_name_have_limits(recorder: Any) -> None:
-    for args, rule in (
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"timeout_seconds": 3601}, "3600"),
         ({"service_name": "a" * 50}, "must be 1 to 49 characters for a run service"),
-    ):
+    ]
+    for args, rule in cases:
         with pytest.raises(pulumi.InputPropertyError) as refused:
             built(recorder, **args)
         assert rule in refused.value.reason
