@@ -31,7 +31,7 @@ def run_models(
         return []
     return [
         CloudRunModel(
-            f"{region.name}-run-{service.title}", run_args(service, region, models_bucket), opts
+            f"{region.name}-{service.role}", run_args(service, region, models_bucket), opts
         )
         for service in backends.services_in(region.name)
     ]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gke_inference.catalogue.cloud_run import service_url
-from infra.plan.names import Names
+from infra.plan.names import Names, run_role
 from infra.stack import CloudRunDeployment, Platform
 
 
@@ -37,9 +37,14 @@ class RunService:
         return f"projects/{self.project}/locations/{self.region}/services/{self.name}"
 
     @property
+    def role(self) -> str:
+        """Name of the service without the prefix of the stack."""
+        return run_role(self.backend, self.at)
+
+    @property
     def title(self) -> str:
-        """Name in costs and quotas: that of the backend, with the number of a further target."""
-        return f"{self.backend}[{self.at}]" if self.at else self.backend
+        """Name in costs and quotas: of the backend, with the number of a further target."""
+        return f"{self.backend}/targets/{self.at}" if self.at else self.backend
 
 
 def deployment_regions(platform: Platform, deployed: CloudRunDeployment) -> tuple[str, ...]:

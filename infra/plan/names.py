@@ -189,8 +189,7 @@ class Names:
             backend: Name of the backend.
             at: Number of the target in the backend.
         """
-        role = f"run-{object_name(backend)}"
-        return self._name("run_service", f"{role}-{at}" if at else role)
+        return self._name("run_service", run_role(backend, at))
 
     def run_account(self, backend: str, at: int, region: str) -> str:
         """Return the service account ID of such a service in a region.
@@ -239,6 +238,12 @@ def resolve_names(platform: Platform) -> Names:
         existing_namespace=platform.existing.namespace,
         existing_buckets={name: bucket for name, bucket in buckets.items() if bucket is not None},
     )
+
+
+def run_role(backend: str, at: int) -> str:
+    """Return the name of a backend's target on Cloud Run, without the prefix of a stack."""
+    role = f"run-{object_name(backend)}"
+    return f"{role}-{at}" if at else role
 
 
 def object_name(model: str) -> str:

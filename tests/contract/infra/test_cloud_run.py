@@ -14,6 +14,7 @@ from infra.estimate.stack_cost import stack_cost
 from infra.plan import Plan, resolve
 from infra.reading.load import parse, platform_of
 from infra.stack.problems import StackError
+from scripts.models.places import targets
 from tests.shipped_stacks import EXAMPLES
 
 SERVICE = "gcp:cloudrunv2/service:Service"
@@ -182,6 +183,18 @@ def test_weights_are_stored_once_for_a_cluster_and_for_cloud_run() -> None:
     assert stored(resolved(shared)) == pytest.approx(sum(gib.values()), abs=0.1)
 
 
+def test_weights_are_pushed_to_the_bucket_of_each_region_as_those_of_other_models() -> None:
+    found = targets(resolved(second_region))
+    assert list(found) == ["llama-3.1-8b", NAME, "llama-on-cloud-run/targets/1"]
+    target = found[NAME]
+    assert (target.folder, target.version) == (NAME, "1.0.0")
+    buckets = [home.bucket for home in target.homes]
+    assert buckets == [
+        "acme-cloud-run-models-us-central1",
+        "acme-cloud-run-models-europe-west4",
+    ]
+
+
 def quota(change: Callable[[dict[str, Any]], Any]) -> Need:
     found = [each for each in needs(resolved(change)) if "allocation" in each.metric.name]
     (one,) = found
@@ -193,7 +206,7 @@ def test_a_quota_of_cloud_run_covers_the_most_instances_of_all_services() -> Non
     assert need.metric.name == "nvidia_l4_gpu_allocation_no_zonal_redundancy"
     assert {part.who: part.amount for part in need.parts} == {
         "gemma-3-4b on Cloud Run": 2,
-        "llama-on-cloud-run[1] on Cloud Run": 1,
+        "llama-on-cloud-run/targets/1 on Cloud Run": 1,
     }
     (standing,) = standings([need], lambda _: Limit(1))
     command = request(standing, "acme", "oncall@example.com").command
