@@ -66,6 +66,7 @@ from .personal.personal_worker import PersonalWorker
 from .queues.job_namespace import JobNamespace
 from .queues.job_queue import JobQueue
 from .serving.autoscaling import Autoscaling
+from .serving.cloud_run.cloud_run_model import CloudRunModel
 from .serving.model_server import ModelServer
 from .serving.offline.batch_engine import BatchEngine
 from .serving.ray.scaler import RayScaler
@@ -100,6 +101,7 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     Budget,
     ClientGate,
     ClientKeys,
+    CloudRunModel,
     ClusterKinds,
     CompactPlacement,
     ComputeClass,

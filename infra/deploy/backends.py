@@ -14,9 +14,10 @@ from gke_inference.cluster.workload_identity import (
 from gke_inference.gateway.settings import ProxyCallersArgs
 from infra.plan import RegionPlan, ServedModel
 from infra.plan.backends import RELAY, BackendsPlan, fallback_of
+from infra.plan.cloud_run import RunService
 from infra.plan.names import Names
 from infra.plan.project import ProjectPlan
-from infra.stack import Backend, BackendKind, BackendTarget, Gateway
+from infra.stack import BackendKind, BackendTarget, Gateway
 
 
 def grant_relay_access(
@@ -31,7 +32,8 @@ def grant_relay_access(
         backends: Backends of the stack.
         names: Names of the stack.
         project: Project of the stack.
-        after: The clusters: a project has no workload pool, and so no principals, before its first.
+        after: The clusters, because a project has no workload pool, and so no principals, before
+            its first; and the Cloud Run services of the stack.
     """
     if backends is None:
         return
@@ -90,7 +92,8 @@ def access_args(
             }
         ),
     )
-    services = sorted({each.service for each in backends.targets if each.service is not None})
+    existing = {each.service for each in backends.targets if each.service is not None}
+    services = sorted(existing | {each.id for each in backends.services})
     if services:
         args["account_id"] = names.backend_caller()
         args["services"] = services
@@ -112,9 +115,7 @@ def backends_args(
 ) -> ModelBackendsArgs:
     """Return the arguments of the backends of a region."""
     args = ModelBackendsArgs(
-        backends={
-            name: _backend(backends, region, backend) for name, backend in backends.settings.items()
-        },
+        backends={name: _backend(backends, region, name) for name in backends.settings},
         exposure=gateway.regional_exposure,
         force_usage=backends.forces_usage,
         gateway_name=region.names.gateway(),
@@ -141,7 +142,7 @@ def fallback_args(
     price = backends.prices[fallback.backend]
     args = PoolFallbackArgs(
         after_queue=fallback.after_queue,
-        backend=_backend(backends, region, backends.settings[fallback.backend]),
+        backend=_backend(backends, region, fallback.backend),
         engine=served.settings.engine,
         force_usage=backends.forces_usage,
         input_usd_per_million=price.input_usd_per_million,
@@ -165,22 +166,35 @@ def _callers(region: RegionPlan) -> ProxyCallersArgs:
     )
 
 
-def _backend(backends: BackendsPlan, region: RegionPlan, backend: Backend) -> BackendSettings:
+def _backend(backends: BackendsPlan, region: RegionPlan, name: str) -> BackendSettings:
+    backend = backends.settings[name]
     return BackendSettings(
-        targets=tuple(_target(region.names, region.project, place) for place in backend.places),
+        targets=tuple(
+            _target(
+                region.names,
+                region.project,
+                place,
+                None if place.deploy is None else backends.service_of(name, at, region.name),
+            )
+            for at, place in enumerate(backend.places)
+        ),
         timeout_seconds=backend.timeout_seconds,
         context=backends.context,
     )
 
 
-def _target(names: Names, project: ProjectPlan, place: BackendTarget) -> TargetSettings:
+def _target(
+    names: Names, project: ProjectPlan, place: BackendTarget, deployed: RunService | None
+) -> TargetSettings:
     fields = {name: getattr(place, name) for name in TargetFields.model_fields}
+    if deployed is not None:
+        fields |= {"service": deployed.id, "url": deployed.url}
     if place.kind is BackendKind.VERTEX:
         fields["project"] = place.project or project.id
     if place.secret is not None:
         secret = names.backend_secret(place.secret)
         fields["secret"] = f"projects/{project.id}/secrets/{secret}"
-    if place.service is not None:
+    if fields["service"] is not None:
         caller = f"{names.backend_caller()}@{project.id}.iam.gserviceaccount.com"
         fields["service_account"] = caller
     return TargetSettings(**fields)

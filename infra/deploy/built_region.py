@@ -28,5 +28,7 @@ class BuiltRegion:
     gateway: InferenceGateway | None
     exported: ExportedModels | None = None
     """Models that the gateway over all clusters imports, instead of a gateway of the region."""
+    run_services: tuple[pulumi.Resource, ...] = ()
+    """Models on Cloud Run."""
     published: PublishedGateway | None = None
     """The service attachment that other networks and a global front connect to."""

@@ -68,7 +68,9 @@ def deploy(platform: Platform) -> None:
         let_adapters_read(plan.project, clusters)
     build_client_keys(plan.clients, plan.names, plan.project, clusters)
     prepare_armor(plan.guardrails, plan.project, services)
-    grant_relay_access(plan.backends, plan.names, plan.project, clusters)
+    services_of_models = [each for parts in built.values() for each in parts.run_services]
+    called = [*clusters, *services_of_models]
+    grant_relay_access(plan.backends, plan.names, plan.project, called)
     ids = {name: parts.cluster.cluster_id for name, parts in built.items()}
     if platform.has_config_sync():
         sync_clusters(plan.names, plan.project, ids, [*services, *clusters])

@@ -27,6 +27,7 @@ from infra.deploy.batches import answer_batches
 from infra.deploy.built_region import BuiltRegion, ExportedModels
 from infra.deploy.capacity import Site, build_capacity, placement_args
 from infra.deploy.clients import build_client_gate
+from infra.deploy.cloud_run import run_models
 from infra.deploy.cluster import after_kinds, build_cluster
 from infra.deploy.devices import additional_networks, connect_interfaces, drive_devices
 from infra.deploy.fleet import exported_args
@@ -76,6 +77,7 @@ def build_region(
         for role, args in bucket_args(region, plan.storage.settings, platform.teams).items()
     }
     buckets.setdefault("models", region.storage.model_bucket)
+    runs = run_models(plan.backends, region, buckets["models"], opts)
     inside = options_inside(region, cluster.kubeconfig, [cluster])
     inside = after_kinds(region, inside)
     interfaces = connect_interfaces(region, network, inside)
@@ -112,6 +114,7 @@ def build_region(
     return BuiltRegion(
         cluster=cluster,
         gateway=serving,
+        run_services=tuple(runs),
         published=_publish(plan.front.gateway, region, network, serving, inside),
     )
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from gke_inference.catalogue.cloud_run import instance_price
 from gke_inference.catalogue.platform_prices import UnitPrice, unit_price
 from infra.estimate.usage import Usage
 from infra.plan import RegionPlan
@@ -297,9 +298,31 @@ def guardrail_parts(guardrails: GuardrailsPlan, region: RegionPlan) -> Iterator[
 
 def backend_parts(backends: BackendsPlan | None) -> Iterator[Part]:
     """Yield backend tokens as a part without a price, which no total includes."""
-    if backends is not None:
-        what, count = "Tokens of backends, charged by their providers", len(backends.settings)
+    if backends is not None and (count := len(backends.charged_by_tokens)):
+        what = "Tokens of backends, charged by their providers"
         yield part(CLUSTER, what, "", None, always(count), unit="backends")
+
+
+def run_parts(
+    backends: BackendsPlan | None, region: RegionPlan, mean_share: float
+) -> Iterator[Part]:
+    """Yield the instances of a region's models on Cloud Run, which are charged while they exist.
+
+    Args:
+        backends: Backends of the stack.
+        region: The region.
+        mean_share: Mean over peak traffic, as in `planner.choice.cost.bill`.
+    """
+    for service in () if backends is None else backends.services_in(region.name):
+        model = service.settings
+        vcpus, gib = model.instance_vcpus, model.instance_gib
+        price = instance_price(
+            model.accelerator, region.name, vcpus, gib, is_zonal=model.zonal_redundancy
+        )
+        least, most = model.min_instances, model.max_instances
+        count = Count(least, max(least, most * mean_share), most)
+        what = f"Cloud Run {service.title}: {model.accelerator}, {vcpus} vCPUs, {gib} GiB"
+        yield part(CLUSTER, what, region.name, price, count, unit="instances")
 
 
 _BATCH_STORAGE: Final = "Cloud Storage of batches, by what is kept and by operation"

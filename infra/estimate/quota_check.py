@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from gke_inference.catalogue.quotas import quotas_service
 from infra.estimate.quota_needs import Need
 
 _HOST: Final = "cloudquotas.googleapis.com"
@@ -109,7 +108,8 @@ def request(standing: Standing, project: str, email: str | None = None) -> Reque
     docs.cloud.google.com/docs/quotas/reference/rest/v1/projects.locations.quotaPreferences. Google
     requires an email address with every increase.
     """
-    need, service = standing.need, quotas_service()
+    need = standing.need
+    service = need.metric.service
     email = email or _NOBODY
     parts = [
         "gcloud beta quotas preferences create",

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from gke_inference.catalogue.accelerators import accelerator
+from gke_inference.catalogue.cloud_run import gpu_quota
 from gke_inference.catalogue.quotas import (
     Metric,
     accelerator_metric,
@@ -22,6 +23,7 @@ from infra.estimate.claims import Claim, claims, upgrades
 from infra.estimate.quota_network import backend_requirements, network_requirements
 from infra.estimate.quota_nodes import QuotaRequirement, system_requirements
 from infra.plan import Plan, RegionCapacity, RegionPlan
+from infra.plan.cloud_run import RunService
 
 __all__ = ["Need", "Part", "model_requirements", "needs", "upgrade_requirements"]
 
@@ -83,6 +85,8 @@ def needs(plan: Plan) -> list[Need]:
     for region in plan.regions.values():
         for claim in claims(region):
             found.add(model_requirements(region, claim))
+        if plan.backends is not None:
+            found.add(_run_requirements(plan.backends.services_in(region.name)))
         if plan.has_clusters:
             found.add(upgrade_requirements(region))
             found.add(system_requirements(region))
@@ -150,6 +154,15 @@ def model_requirements(region: RegionPlan, claim: Claim) -> Iterator[QuotaRequir
             both = required.joined(before)
             largest[key] = both if required.amount <= before.amount else both.of(required.amount)
     yield from largest.values()
+
+
+def _run_requirements(services: Iterable[RunService]) -> Iterator[QuotaRequirement]:
+    """Yield the GPUs of models on Cloud Run. Google compares the maximum of instances with it."""
+    for each in services:
+        model = each.settings
+        counted, milli = gpu_quota(model.accelerator, is_zonal=model.zonal_redundancy)
+        who, amount = f"{each.title} on Cloud Run", model.max_instances * milli
+        yield QuotaRequirement(counted, each.region, "accelerator", who, amount)
 
 
 def upgrade_requirements(

@@ -39,10 +39,12 @@ from infra.estimate.cost_parts import (
     part,
     personal_parts,
     replicas,
+    run_parts,
     stream_parts,
 )
 from infra.estimate.usage import DEFAULT_USAGE, Usage
 from infra.plan import Plan, RegionPlan, ServedModel
+from infra.plan.cloud_run import RunService
 from infra.plan.storage import ArchivePlan, StoragePlan
 from infra.stack import Covers, Form, Images, Size
 from planner.amount import NOTHING, Amount, Missing, priced, total, without_price
@@ -216,8 +218,10 @@ def _parts(plan: Plan, machines: Bill, mean_share: float, usage: Usage) -> Itera
             yield from _queue_parts(region)
             yield from batch_parts(region)
             yield from personal_parts(region)
+            yield from run_parts(plan.backends, region, mean_share)
         has_buckets = plan.has_clusters
-        yield from _storage_parts(region, nodes, usage, images, has_buckets=has_buckets)
+        runs = () if plan.backends is None else plan.backends.services_in(name)
+        yield from _storage_parts(region, runs, nodes, usage, images, has_buckets=has_buckets)
         scrape = region.serving.scrape_seconds
         yield from _observability_parts(name, machines, nodes, usage, scrape)
     yield from backend_parts(plan.backends)
@@ -342,6 +346,7 @@ def _observability_parts(
 
 def _storage_parts(
     region: RegionPlan,
+    runs: Iterable[RunService],
     nodes: Iterable[Nodes],
     usage: Usage,
     images: Images | None,
@@ -352,13 +357,14 @@ def _storage_parts(
 
     Args:
         region: A region of the plan.
+        runs: Its models on Cloud Run.
         nodes: All nodes of the region, for their boot disks.
         usage: Usage assumptions.
         images: Settings of the repositories that the stack creates.
         has_buckets: Whether the stack creates the buckets of weights.
     """
     name = region.name
-    weights = always(round(_weights_gib(region), 1))
+    weights = always(round(_weights_gib(region, runs), 1))
     yield listed(STORAGE, "weights in Cloud Storage", name, "gcs-standard", weights, unit=_GIB)
     for zone in region.storage.cache_zones if has_buckets else ():
         # what is read in the zone, which is at most all weights of the region
@@ -422,9 +428,9 @@ def _archives(archives: Mapping[str, ArchivePlan]) -> Iterator[Part]:
                 yield listed(STORAGE, f"{what}: {cold}", region, item, size, unit=_GIB)
 
 
-def _weights_gib(region: RegionPlan) -> float:
+def _weights_gib(region: RegionPlan, runs: Iterable[RunService]) -> float:
     """Return the size of all weights in a region's bucket. Shared weights count once."""
-    sizes: dict[str, Size] = {}
+    sizes: dict[str, Size] = {each.weights: each.settings.size for each in runs}
     for served in region.served:
         sizes[served.weights] = served.settings.size
         for further in served.settings.further_models.values():

@@ -6,6 +6,8 @@ from typing import Final
 
 from gke_inference.clients.settings import TokenPrice
 from gke_inference.settings.fields import DEFAULT_CONTEXT
+from infra.plan.cloud_run import RunService, resolve_cloud_run
+from infra.plan.names import Names
 from infra.plan.served import ServedModel
 from infra.stack import Backend, BackendKind, BackendTarget, Fallback, Layer, Platform
 
@@ -27,6 +29,23 @@ class BackendsPlan:
     """Assumed context in tokens of backends."""
     prices: Mapping[str, TokenPrice]
     """Prices of backends and models, by name."""
+    services: tuple[RunService, ...]
+    """Cloud Run services that the stack creates for targets, in stack order."""
+
+    def service_of(self, backend: str, at: int, region: str) -> RunService:
+        """Return the service that relays of a region call for a deployed target.
+
+        It is that of their region, or the first.
+
+        Raises:
+            IndexError: The stack does not deploy the target.
+        """
+        every = [each for each in self.services if (each.backend, each.at) == (backend, at)]
+        return next((each for each in every if each.region == region), every[0])
+
+    def services_in(self, region: str) -> tuple[RunService, ...]:
+        """Return the services that the stack creates in a region."""
+        return tuple(each for each in self.services if each.region == region)
 
     @property
     def targets(self) -> Iterator[BackendTarget]:
@@ -40,12 +59,21 @@ class BackendsPlan:
         return {target.kind for target in self.targets}
 
     @property
+    def charged_by_tokens(self) -> list[str]:
+        """Names of the backends with a target that the stack does not deploy, sorted."""
+        return sorted(
+            name
+            for name, backend in self.settings.items()
+            if any(target.deploy is None for target in backend.places)
+        )
+
+    @property
     def secrets(self) -> list[str]:
         """Names of secrets that targets reference, sorted."""
         return sorted({each.secret for each in self.targets if each.secret is not None})
 
 
-def resolve_backends(platform: Platform) -> BackendsPlan | None:
+def resolve_backends(platform: Platform, names: Names) -> BackendsPlan | None:
     """Return the backends of a stack, if a relay runs in its clusters."""
     if not platform.backends or platform.layer is not Layer.ALL:
         return None
@@ -56,6 +84,7 @@ def resolve_backends(platform: Platform) -> BackendsPlan | None:
         forces_usage=platform.gated_clients() is not None,
         context=DEFAULT_CONTEXT if clients is None else clients.default_context,
         prices={} if clients is None else clients.prices,
+        services=resolve_cloud_run(platform, names),
     )
 
 

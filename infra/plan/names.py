@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 
 from gke_inference.catalogue.names import physical_name, router_name
 from infra.stack import Layer, Platform
@@ -181,6 +182,23 @@ class Names:
         """Return the service account ID that calls backends on Cloud Run."""
         return self._name("service_account", "relay")
 
+    def run_service(self, backend: str, at: int) -> str:
+        """Return the name of the Cloud Run service of a backend's target, the same in every region.
+
+        Args:
+            backend: Name of the backend.
+            at: Number of the target in the backend.
+        """
+        return self._name("run_service", run_role(backend, at))
+
+    def run_account(self, backend: str, at: int, region: str) -> str:
+        """Return the service account ID of such a service in a region.
+
+        It has a hash of both names, because an ID has at most 30 characters.
+        """
+        digest = sha256(f"{backend}/{at}/{region}".encode()).hexdigest()
+        return self._name("service_account", f"run-{digest[:6]}")
+
     def counters(self) -> str:
         """Return the name of the counter store, the same in every region."""
         return self._name("compute", "counters")
@@ -220,6 +238,12 @@ def resolve_names(platform: Platform) -> Names:
         existing_namespace=platform.existing.namespace,
         existing_buckets={name: bucket for name, bucket in buckets.items() if bucket is not None},
     )
+
+
+def run_role(backend: str, at: int) -> str:
+    """Return the name of a backend's target on Cloud Run, without the prefix of a stack."""
+    role = f"run-{object_name(backend)}"
+    return f"{role}-{at}" if at else role
 
 
 def object_name(model: str) -> str:

@@ -199,7 +199,7 @@ def resolve(platform: Platform) -> Plan:
     clients, guardrails = resolve_clients(platform), resolve_guardrails(platform)
     gates = resolve_gates(platform, clients, guardrails.guards)
     batches, personal = resolve_batches(platform), resolve_personal(platform)
-    backends, streams = resolve_backends(platform), resolve_streams(platform)
+    backends, streams = resolve_backends(platform, names), resolve_streams(platform)
     storage = resolve_storage(platform, names)
     services = resolve_services(platform, storage, front, clients, guardrails, backends, streams)
     project = resolve_project(platform, services)
@@ -244,6 +244,8 @@ def resolve(platform: Platform) -> Plan:
         programs.add("guardrails")
     if backends is not None:
         programs.add("relay")
+        if backends.services:
+            programs.add("vllm_gpu")
     return Plan(
         platform=platform,
         names=names,

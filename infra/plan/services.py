@@ -65,6 +65,9 @@ VERTEX_SERVICES: Final = ("aiplatform.googleapis.com",)
 ID_TOKEN_SERVICES: Final = ("iamcredentials.googleapis.com",)
 """API of the ID tokens that Cloud Run requires."""
 
+RUN_SERVICES: Final = ("run.googleapis.com",)
+"""API of Cloud Run, if a backend has services that the stack creates."""
+
 PERSONAL_SERVICES: Final = (
     "iamcredentials.googleapis.com",
     "pubsub.googleapis.com",
@@ -120,6 +123,7 @@ def resolve_services(
         *(ARMOR_SERVICES if guardrails.needs_armor else ()),
         *(VERTEX_SERVICES if BackendKind.VERTEX in kinds else ()),
         *(ID_TOKEN_SERVICES if BackendKind.CLOUD_RUN in kinds else ()),
+        *(RUN_SERVICES if backends is not None and backends.services else ()),
         *(STREAM_SERVICES if any(not each.is_kafka for each in streams) else ()),
         *(FILESTORE_SERVICES if storage.has_filestore else ()),
         *(LUSTRE_SERVICES if storage.has_lustre else ()),

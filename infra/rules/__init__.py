@@ -11,6 +11,7 @@ from infra.rules.batches import check_batches
 from infra.rules.budget import check_amount, check_budget
 from infra.rules.capacity import check_capacity
 from infra.rules.clients import check_clients
+from infra.rules.cloud_run import check_cloud_run
 from infra.rules.device_claims import check_claims
 from infra.rules.disaggregation import check_disaggregation
 from infra.rules.engines import check_engines
@@ -59,6 +60,7 @@ def check(platform: Platform, *, with_digests: bool = True) -> Iterator[InputErr
         check_gateway(platform),
         check_front(platform),
         check_backends(platform),
+        check_cloud_run(platform),
         check_clients(platform),
         check_guardrails(platform),
         check_images(platform),

@@ -6,9 +6,9 @@ from gke_inference.backends.rules import check_target
 from gke_inference.backends.settings import KindFields
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import join, one_of
-from infra.stack import Backend, Layer, Model, Platform, Task
+from infra.stack import Backend, BackendKind, BackendTarget, Layer, Model, Platform, Task
 
-_OF_ONE = ("kind", "model", *KindFields.model_fields)
+_OF_ONE = ("kind", "model", "deploy", *KindFields.model_fields)
 
 
 def check_backends(platform: Platform) -> Iterator[InputError]:
@@ -42,13 +42,29 @@ def _check_places(where: str, backend: Backend) -> Iterator[InputError]:
                 yield InputError(join(where, field), "must not be set together with 'targets'")
                 return
         for at, target in enumerate(backend.targets):
-            yield from check_target(join(where, "targets", at), target)
+            yield from _check_place(join(where, "targets", at), target)
         return
     for field in ("kind", "model"):
         if getattr(backend, field) is None:
             yield InputError(join(where, field), "is required without 'targets'")
             return
-    yield from check_target(where, backend.places[0])
+    yield from _check_place(where, backend.places[0])
+
+
+def _check_place(where: str, target: BackendTarget) -> Iterator[InputError]:
+    """Yield the first field that is invalid for a target's kind, or beside `deploy`."""
+    if target.deploy is None:
+        yield from check_target(where, target)
+        return
+    if target.kind is not BackendKind.CLOUD_RUN:
+        rule = f"must not be set when kind is {target.kind.value}"
+        yield InputError(join(where, "deploy"), rule)
+        return
+    for field in KindFields.model_fields:
+        if getattr(target, field) is not None:
+            rule = "must not be set together with 'deploy', whose service the stack creates"
+            yield InputError(join(where, field), rule)
+            return
 
 
 def _check_fallback(platform: Platform, name: str, model: Model) -> Iterator[InputError]:

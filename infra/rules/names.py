@@ -8,7 +8,7 @@ from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.names import check_name
 from gke_inference.catalogue.problems import join
 from gke_inference.gateway.canary import STABLE
-from infra.plan.backends import RELAY, resolve_backends
+from infra.plan.backends import RELAY
 from infra.plan.batches import SERVICE, WORKER
 from infra.plan.clients import GATE
 from infra.plan.front import resolve_front
@@ -98,7 +98,7 @@ def _programs(platform: Platform) -> Iterator[tuple[str, str]]:
     """Yield the names of the platform's own programs in the models' namespace."""
     if platform.gated_clients() is not None:
         yield GATE, "the gate of clients"
-    if resolve_backends(platform) is not None:
+    if platform.backends:
         yield RELAY, "the relay of backends"
     for name, model in platform.models.items():
         if model.fallback is not None:

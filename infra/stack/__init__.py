@@ -14,7 +14,7 @@ from gke_inference.settings.fields import (
 )
 from gke_inference.settings.size import Size
 from gke_inference.streams.settings import ResultsKind
-from infra.stack.backends import Backend, BackendTarget, Fallback
+from infra.stack.backends import Backend, BackendTarget, CloudRunDeployment, Fallback
 from infra.stack.batches import BatchEngine, Batches, BatchWorkers, CompletionWindow
 from infra.stack.budget import Budget, Covers
 from infra.stack.capacity import Capacity, NodePools
@@ -96,6 +96,7 @@ __all__ = [
     "ClientCertificates",
     "ClientTeam",
     "Clients",
+    "CloudRunDeployment",
     "ClusterMode",
     "ClusterSpread",
     "CompletionWindow",

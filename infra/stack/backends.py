@@ -1,5 +1,7 @@
 """Backends: models that run outside the platform, served by the same endpoint."""
 
+from pydantic import Field
+
 from gke_inference.backends.settings import (
     TIMEOUT_SECONDS,
     AfterQueue,
@@ -9,8 +11,17 @@ from gke_inference.backends.settings import (
     TargetFields,
     TimeoutSeconds,
 )
+from gke_inference.intent.cloud_run import CloudRunSettings
 from gke_inference.settings import Settings
-from gke_inference.settings.fields import MonthlyUsd, Name, ProjectId
+from gke_inference.settings.fields import MonthlyUsd, Name, ProjectId, RegionName
+
+
+class CloudRunDeployment(CloudRunSettings):
+    """A Cloud Run service with a GPU, which the stack creates for a model that fits one GPU."""
+
+    regions: tuple[RegionName, ...] | None = Field(default=None, min_length=1)
+    """Regions with a service. By default, every region with a gateway. Relays of other regions call
+    the service of the first."""
 
 
 class _OfKind(KindFields):
@@ -18,6 +29,8 @@ class _OfKind(KindFields):
 
     project: ProjectId | None = None
     """Vertex AI project. By default, the stack's project."""
+    deploy: CloudRunDeployment | None = None
+    """Cloud Run service that the stack creates, instead of an existing `service` at `url`."""
     secret: Name | None = None
     """Name for the secret with the API key. The stack creates PREFIX-ENVIRONMENT-NAME without a
     version, and you add the key."""
@@ -45,7 +58,7 @@ class Backend(_OfKind):
         """Return the targets, including the only one."""
         if self.kind is None or self.model is None:
             return self.targets
-        only = {name: getattr(self, name) for name in KindFields.model_fields}
+        only = {name: getattr(self, name) for name in _OfKind.model_fields}
         return (BackendTarget(kind=self.kind, model=self.model, **only),)
 
 

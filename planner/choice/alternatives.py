@@ -1,17 +1,23 @@
 """Alternatives to a platform on GKE that cost less for the traffic of a plan.
 
-Their prices are data/alternatives.yaml. Nothing is recommended without a figure that is computed
-from the plan. Compared are accelerators alone: the cluster around them comes on top.
+Their prices are data/alternatives.yaml, and those of Cloud Run the catalogue's. Nothing is
+recommended without a figure that is computed from the plan. Compared are accelerators alone: the
+cluster around them comes on top.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+from gke_inference.catalogue.cloud_run import gpu_names, instance_price, run_gpu, run_times
+from gke_inference.catalogue.platform_prices import UnitPrice
 from planner.choice.coldstart import NODE_STAGES
 from planner.choice.cost import MEAN_SHARE
 from planner.choice.plan import Choice, Plan
 from planner.fit.tables import table
+
+_PRICED: Final = "us-central1"
+"""Region whose prices of Cloud Run are known."""
 
 
 @dataclass(frozen=True)
@@ -31,15 +37,13 @@ def alternatives(answer: Plan) -> list[Alternative]:
     return [*_cloud_run(answer), *_vertex(answer), *_slurm(answer)]
 
 
-def cloud_run_usd_per_hour() -> float:
-    """Return the price of an instance with a GPU on Cloud Run, while it is awake."""
-    data = table("alternatives")["cloud_run"]
-    second = (
-        data["gpu_usd_per_second"]
-        + data["vcpus"] * data["vcpu_usd_per_second"]
-        + data["memory_gib"] * data["gib_usd_per_second"]
-    )
-    return 3600 * second
+def cloud_run_price(accelerator: str) -> UnitPrice | None:
+    """Return the hourly price of an instance with a GPU on Cloud Run, while it is awake.
+
+    It is that of the usual size without zonal redundancy, in the region whose prices are known.
+    """
+    gpu = run_gpu(accelerator)
+    return instance_price(accelerator, _PRICED, gpu.vcpus[0], gpu.usual_gib, is_zonal=False)
 
 
 def _cloud_run(answer: Plan) -> Iterator[Alternative]:
@@ -47,20 +51,24 @@ def _cloud_run(answer: Plan) -> Iterator[Alternative]:
 
     A replica on GKE is paid for the whole day.
     """
-    best, data = answer.choices[0], table("alternatives")["cloud_run"]
-    fits = next((one for one in answer.choices if _is_one(one, data["accelerator"])), None)
-    if fits is None or best.replicas > 1 or best.usd_per_hour is None:
+    best = answer.choices[0]
+    gpus = (name for name in gpu_names() if cloud_run_price(name) is not None)
+    found = ((name, one) for name in gpus for one in answer.choices if _is_one(one, name))
+    name, fits = next(found, (None, None))
+    price = None if name is None else cloud_run_price(name)
+    if fits is None or price is None or best.replicas > 1 or best.usd_per_hour is None:
         return
-    awake, always = cloud_run_usd_per_hour(), best.usd_per_hour.value
+    awake, always = price.usd, best.usd_per_hour.value
     hours = min(24.0, 24 * always / awake)
     start = sum(each.seconds for each in fits.start.stages if each.name not in NODE_STAGES)
     reason = (
-        f"cheaper if requests come in fewer than {hours:.1f} hours a day: one {data['accelerator']}"
-        f" costs ${awake:.2f} an hour there while it is awake, up to {data['idle_minutes']} minutes"
+        f"cheaper if requests come in fewer than {hours:.1f} hours a day: one {name} costs"
+        f" ${awake:.2f} an hour there while it is awake, up to {run_times().idle_minutes} minutes"
         f" after the last request, and the replica here ${always:.2f} in every hour; the first"
-        f" request after a pause waits about {start:.0f} s"
+        f" request after a pause waits about {start:.0f} s. Add it to `backends` to keep the"
+        " endpoint"
     )
-    yield _alternative("Cloud Run", reason, data)
+    yield Alternative("Cloud Run", reason, f"{price.source} ({price.confidence})")
 
 
 def _is_one(one: Choice, accelerator: str) -> bool:

@@ -14,7 +14,7 @@ from scripts.images.registry import Registry
 from scripts.prerequisites.finding import Finding, NoRegistries, Project, State
 from scripts.prerequisites.run import GROUPS, run
 from scripts.shared.google_cloud import CloudError, ReadOnly
-from scripts.shared.quota_limits import CloudLimits, TwinLimits
+from scripts.shared.quota_limits import CloudLimits, TwinLimits, quota_services
 from scripts.terminal.console import CommandError, console, step
 from scripts.terminal.exit_codes import ExitCode
 from scripts.terminal.tables import Listing, print_table, prose
@@ -78,7 +78,7 @@ def _cloud_project(plan: Plan, stack: str) -> Project:
         reading,
         Registry(),
         addresses_of,
-        lambda: CloudLimits(reading, list(plan.regions)),
+        lambda: CloudLimits(reading, list(plan.regions), quota_services(plan)),
     )
 
 

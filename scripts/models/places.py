@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from infra.plan import Plan
+from infra.plan.cloud_run import RunService
 from infra.plan.names import Names
 from infra.stack import Model
 from workloads.engine.weights_manifest import adapter_folder, split
@@ -25,7 +26,8 @@ class Target:
 
     name: str
     """As in the stack; `NAME-VERSION` of a canary, `NAME/draft` of a draft model,
-    `NAME/models/OTHER` of a further image model, `NAME/adapters/ADAPTER` of an adapter."""
+    `NAME/models/OTHER` of a further image model, `NAME/adapters/ADAPTER` of an adapter; of a model
+    on Cloud Run, the backend, and `NAME/targets/NUMBER` of a further target."""
     version: str | None
     """Version that the stack names; None for the current one."""
     places: tuple[Place, ...]
@@ -58,7 +60,10 @@ class Target:
 
 
 def targets(plan: Plan) -> dict[str, Target]:
-    """Return the weights of every model of a stack and of its adapters, in the stack's order."""
+    """Return the weights of every model of a stack and of its adapters, in the stack's order.
+
+    Those on Cloud Run are the last.
+    """
     found: dict[str, Target] = {}
     folders: set[str] = set()
     for name, served in plan.models.items():
@@ -73,6 +78,12 @@ def targets(plan: Plan) -> dict[str, Target]:
                 made = _target(plan.names, key, folder, regions)
                 found[key] = replace(made, is_adapter=True)
             folders.add(folder)
+    services: dict[str, list[RunService]] = {}
+    for service in () if plan.backends is None else plan.backends.services:
+        services.setdefault(service.title, []).append(service)
+    for key, every in services.items():
+        weights, regions = every[0].settings.weights, [each.region for each in every]
+        found[key] = _target(plan.names, key, weights, regions)
     return found
 
 

@@ -4,13 +4,12 @@ Cloud Quotas has every limit, also by family, but no usage. Compute Engine has u
 without a family. Both are read; without Cloud Quotas, limits by family are unknown.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Final
 
-from gke_inference.catalogue.quotas import quotas_service
 from infra.estimate.quota_check import Limit
-from infra.estimate.quota_needs import Need
+from infra.estimate.quota_needs import Need, needs
 from infra.plan import Plan
 from scripts.shared.google_cloud import Cloud, CloudError, Json, NotFound, ServiceDisabled
 from scripts.shared.scenario_files import scenario_file
@@ -20,6 +19,7 @@ from twin.world import scenario as scenarios
 from twin.world.capacity import Holding, World
 from twin.world.capacity_ledger import Ledger
 
+_COMPUTE: Final = "compute.googleapis.com"
 _PAGE: Final = "500"
 _UNLIMITED: Final = -1
 _NO_LIMIT: Final = Limit(None)
@@ -89,8 +89,15 @@ def twin_limits(scenario: str = "") -> TwinLimits:
 class CloudLimits:
     """Limits of a Google Cloud project."""
 
-    def __init__(self, cloud: Cloud, regions: list[str]) -> None:
+    def __init__(
+        self, cloud: Cloud, regions: list[str], services: Iterable[str] = (_COMPUTE,)
+    ) -> None:
         """Read the limits.
+
+        Args:
+            cloud: Project to read.
+            regions: Regions of Compute Engine.
+            services: Services whose quotas Cloud Quotas lists.
 
         Raises:
             CloudError: Google refused.
@@ -98,7 +105,7 @@ class CloudLimits:
         self.notes: list[str] = []
         self._infos: dict[str, Json] = {}
         try:
-            self._infos = {str(info.get("quotaId")): info for info in _infos(cloud)}
+            self._infos = {str(info.get("quotaId")): info for info in _infos(cloud, services)}
         except ServiceDisabled as error:
             self.notes.append(
                 f"{error}: limits by family of machines or chips are unknown; run gcloud services"
@@ -128,10 +135,18 @@ class CloudLimits:
         return Limit(None if value == _UNLIMITED else value, used)
 
 
-def _infos(cloud: Cloud) -> Iterator[Json]:
-    """Yield all quotas of Compute Engine."""
-    where = f"projects/{cloud.project}/locations/global/services/{quotas_service()}/quotaInfos"
-    return cloud.pages(f"cloudquotas.googleapis.com/v1/{where}", "quotaInfos", pageSize=_PAGE)
+def quota_services(plan: Plan) -> tuple[str, ...]:
+    """Return the services whose quotas a stack needs, in the order of its needs."""
+    return tuple(dict.fromkeys((_COMPUTE, *(need.metric.service for need in needs(plan)))))
+
+
+def _infos(cloud: Cloud, services: Iterable[str]) -> Iterator[Json]:
+    """Yield all quotas of some services."""
+    for service in services:
+        where = f"projects/{cloud.project}/locations/global/services/{service}/quotaInfos"
+        yield from cloud.pages(
+            f"cloudquotas.googleapis.com/v1/{where}", "quotaInfos", pageSize=_PAGE
+        )
 
 
 def _listed(region: str | None, quotas: Any) -> Iterator[tuple[tuple[str, str | None], Limit]]:
@@ -182,6 +197,6 @@ def cloud_limits(plan: Plan) -> CloudLimits:
     try:
         with google_clients.plain_errors():
             cloud = google_clients.connect(plan.platform.project)
-            return CloudLimits(cloud, list(plan.regions))
+            return CloudLimits(cloud, list(plan.regions), quota_services(plan))
     except CloudError as error:
         raise CommandError(f"{plan.platform.project}: {error}") from None

@@ -1,7 +1,8 @@
 """Requests to a Cloud Run service of the twin, passed to its instance."""
 
+import contextlib
 import http.client
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -26,6 +27,8 @@ _OF_THE_HOP: Final = frozenset(
 )
 """Headers of one connection (RFC 9110, section 7.6.1)."""
 _OF_THE_FRONT: Final = frozenset({"content-length", "date", "server"})
+_PIECE: Final = 65_536
+_STREAM: Final = "text/event-stream"
 _WITH_BODY: Final = frozenset({"PATCH", "POST", "PUT"})
 
 
@@ -38,15 +41,29 @@ class Answer:
     headers: Headers = field(default_factory=lambda: [("Content-Type", "text/plain")])
     size: str | None = None
     """Content-Length of the service's answer to a HEAD request."""
+    pieces: Iterator[bytes] | None = None
+    """Rest of a stream of events, as it arrives; `content` is then empty."""
 
 
-def answer(place: Place, method: str, path: str, headers: Headers, body: bytes) -> Answer:
-    """Return the answer of an instance; 504 after the service's time limit."""
+def answer(
+    place: Place,
+    method: str,
+    path: str,
+    headers: Headers,
+    body: bytes,
+    *,
+    may_stream: bool = False,
+) -> Answer:
+    """Return the answer of an instance; 504 after the service's time limit.
+
+    With `may_stream`, a stream of events is passed on as it arrives.
+    """
     if len(body) > MOST_BYTES:
         return Answer(413, b"Request Entity Too Large")
     connection = http.client.HTTPConnection(
         place.host, place.port, timeout=max(1.0, place.timeout_seconds)
     )
+    streams = False
     try:
         connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
         for name, value in _kept(headers, {"content-length"}):
@@ -55,6 +72,10 @@ def answer(place: Place, method: str, path: str, headers: Headers, body: bytes) 
             connection.putheader("Content-Length", str(len(body)))
         connection.endheaders(body or None)
         response = connection.getresponse()
+        if may_stream and _STREAM in (response.headers.get("Content-Type") or ""):
+            streams = True
+            kept = _kept(response.getheaders(), _OF_THE_FRONT)
+            return Answer(response.status, b"", kept, pieces=_pieces(connection, response))
         content, found = response.read(), response.getheaders()
         size = response.headers.get("Content-Length") if method == "HEAD" else None
         return Answer(response.status, content, _kept(found, _OF_THE_FRONT), size)
@@ -63,7 +84,17 @@ def answer(place: Place, method: str, path: str, headers: Headers, body: bytes) 
     except (OSError, ValueError, http.client.HTTPException):
         return Answer(503, b"Service Unavailable")
     finally:
-        connection.close()
+        if not streams:
+            connection.close()
+
+
+def _pieces(
+    connection: http.client.HTTPConnection, response: http.client.HTTPResponse
+) -> Iterator[bytes]:
+    """Yield the parts of a stream, which ends early if the instance does."""
+    with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException):
+        while piece := response.read1(_PIECE):
+            yield piece
 
 
 def _kept(headers: Headers, others: Iterable[str]) -> Headers:

@@ -29,6 +29,8 @@ from twin.model_providers.dialects import (
     run_refusal,
 )
 from twin.model_providers.grants import grants_of
+from twin.model_providers.run_instances import RunError, RunInstances
+from twin.world.run_models import RunModel
 from twin.world.run_services import Place, place_at
 from twin.world.store import Store
 
@@ -56,6 +58,8 @@ class Providers:
         """Host, path, headers and body of each request for tokens."""
         self.faults: dict[str, list[int]] = {}
         """Statuses of the next responses, by host."""
+        self.instances: RunInstances | None = None
+        """Instances of models on Cloud Run; None without a twin."""
         self.event_seconds = 0.0
         """Time between the events of a stream."""
         self.pause = threading.Event()
@@ -137,19 +141,46 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _passed(self, body: bytes) -> bool:
         """Let a service on Cloud Run answer; False if the host is none of the twin."""
-        place = self.providers.place_at(self._host())
-        if place is None:
+        place, model = self.providers.place_at(self._host()), self._model()
+        if place is None and model is None:
             return False
         refusal = run_refusal(self._host(), self._token(), self.providers.grants)
         if refusal is not None:
             self._send(refusal.status, refusal.content, refusal.content_type)
             return True
-        answer = cloud_run.answer(place, self.command, self.path, self.headers.items(), body)
+        if place is not None:
+            self._pass_on(place, body)
+        elif model is not None and self.providers.instances is not None:
+            try:
+                with self.providers.instances.taken(model) as taken:
+                    self._pass_on(taken, body, may_stream=True)
+            except RunError as error:
+                self._send(error.status, error.text.encode(), "text/plain")
+        return True
+
+    def _model(self) -> RunModel | None:
+        """Return the model on Cloud Run of the host that was called."""
+        instances = self.providers.instances
+        return None if instances is None else instances.model_at(self._host())
+
+    def _pass_on(self, place: Place, body: bytes, *, may_stream: bool = False) -> None:
+        """Let an instance answer."""
+        headers = self.headers.items()
+        answer = cloud_run.answer(
+            place, self.command, self.path, headers, body, may_stream=may_stream
+        )
         self.send_response(answer.status)
         for name, value in answer.headers:
             self.send_header(name, value)
-        self._end(answer.status, answer.content, answer.size)
-        return True
+        if answer.pieces is None:
+            self._end(answer.status, answer.content, answer.size)
+            return
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for piece in answer.pieces:
+            self.wfile.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
+            self.wfile.flush()
+        self.wfile.write(b"0\r\n\r\n")
 
     def _make_token(self, token: str, asked: dict[str, Any]) -> None:
         account = self.path.rpartition("/")[2].removesuffix(":generateIdToken")
@@ -286,6 +317,11 @@ def repair(paths: TwinPaths) -> None:
 
 
 if __name__ == "__main__":
-    _store = Store(TwinPaths(Path(sys.argv[1])).cloud_db)
+    _paths = TwinPaths(Path(sys.argv[1]))
+    _store = Store(_paths.cloud_db)
     _providers = Providers(grants_of(_store), partial(place_at, _store))
+    _providers.instances = RunInstances(_paths)
+    _check = threading.Thread(target=_providers.instances.run, args=(threading.Event(),))
+    _check.daemon = True
+    _check.start()
     serve(_providers, int(sys.argv[2])).serve_forever()

@@ -1,7 +1,7 @@
 """Physical names, `<prefix>-<environment>-<role>`, and Google Cloud's length limits by kind.
 
 A name that is too long is rejected, never truncated, because two truncated names may be equal.
-Limits: resource naming pages of Compute Engine, GKE, IAM and Cloud Storage.
+Limits: resource naming pages of Compute Engine, GKE, IAM, Cloud Run and Cloud Storage.
 """
 
 import re
@@ -28,6 +28,7 @@ KINDS = {
     "compute": NameRule(63),
     "namespace": NameRule(63, pattern=r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"),
     "node_pool": NameRule(40),
+    "run_service": NameRule(49),
     "service_account": NameRule(30, 6),
 }
 """`compute` is any Compute Engine resource: network, subnet, disk, image, policy."""

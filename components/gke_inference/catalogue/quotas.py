@@ -36,6 +36,8 @@ class Metric:
     title: str = ""
     """Display name."""
     given_id: str | None = None
+    service: str = "compute.googleapis.com"
+    """Service that the quota belongs to."""
 
     @property
     def id(self) -> str:
@@ -197,11 +199,6 @@ def profile_networks(network: AcceleratorNetwork) -> dict[str, int]:
         "NETWORKS": made_by_google("networks_per_profile"),
         "SUBNETWORKS": made_by_google("host_subnetworks_per_profile") + network.nics,
     }
-
-
-def quotas_service() -> str:
-    """Return the service that the quotas belong to."""
-    return str(_document()["service"])
 
 
 @cache

@@ -113,6 +113,7 @@ ABOUT: dict[str, dict[str, int]] = {
     "archive": {"Bucket": 3, "BucketIAMMember": 4, "Subscription": 2},
     "rdma": {"LeaderWorkerSet": 1, "ResourceClaimTemplate": 1},
     "batch-slices": {"ClusterQueue": 1, "JobSetOperator": 1, "PodMonitoring": 7},
+    "cloud-run": {"CloudRunModel": 2, "Account": 4, "ServiceIamMember": 2},
     "clients": {"GCPTrafficExtension": 1, "Instance": 2, "Secret": 1},
     "device-claims": CLAIMS,
     "disaggregation": {"HorizontalPodAutoscaler": 2, "InferencePool": 1},

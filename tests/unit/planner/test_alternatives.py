@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gke_inference.sizing.architectures import find
-from planner.choice.alternatives import Alternative, alternatives, cloud_run_usd_per_hour
+from planner.choice.alternatives import Alternative, alternatives, cloud_run_price
 from planner.choice.plan import Plan, Question, plan
 from planner.fit.tables import table
 from twin.host.paths import REPOSITORY
@@ -28,14 +28,22 @@ def hourly(answer: Plan) -> float:
     return price.value
 
 
+def awake(accelerator: str = "nvidia-l4") -> float:
+    """Return the price of an instance for an hour."""
+    price = cloud_run_price(accelerator)
+    assert price is not None
+    return price.usd
+
+
 def test_an_instance_costs_its_gpu_processors_and_memory_while_it_is_awake():
-    assert cloud_run_usd_per_hour() == pytest.approx(0.67212 + 0.5184 + 0.2304)
+    assert awake() == pytest.approx(0.67212 + 0.5184 + 0.2304)
+    assert awake("nvidia-rtx-pro-6000") == pytest.approx(1.31479 + 1.296 + 0.576, abs=1e-4)
 
 
 def test_little_traffic_for_a_small_model_is_sent_to_something_that_scales_to_zero():
     answer = planned()
     assert list(found(answer)) == ["Cloud Run"]
-    hours = 24 * hourly(answer) / cloud_run_usd_per_hour()
+    hours = 24 * hourly(answer) / awake()
     reason = found(answer)["Cloud Run"].reason
     assert reason.startswith(f"cheaper if requests come in fewer than {hours:.1f} hours a day: ")
     assert f"the replica here ${hourly(answer):.2f} in every hour" in reason
@@ -43,12 +51,17 @@ def test_little_traffic_for_a_small_model_is_sent_to_something_that_scales_to_ze
 
 def test_a_replica_that_costs_more_than_an_instance_all_day_is_compared_with_the_whole_day():
     answer = planned(accelerators=("nvidia-l4", "nvidia-h100-80gb"), provisioning=("on-demand",))
-    hours = min(24.0, 24 * hourly(answer) / cloud_run_usd_per_hour())
+    hours = min(24.0, 24 * hourly(answer) / awake())
     assert f"fewer than {hours:.1f} hours" in found(answer)["Cloud Run"].reason
 
 
-def test_a_model_that_one_l4_cannot_serve_is_not_sent_to_cloud_run():
-    assert "Cloud Run" not in found(planned("llama-3.3-70b"))
+def test_a_model_beyond_an_l4_is_compared_with_the_larger_gpu():
+    reason = found(planned("qwen3-32b"))["Cloud Run"].reason
+    assert "one nvidia-rtx-pro-6000 costs $3.19 an hour there" in reason
+
+
+def test_a_model_that_one_gpu_cannot_serve_is_not_sent_to_cloud_run():
+    assert "Cloud Run" not in found(planned("qwen3-235b-a22b"))
 
 
 def test_a_model_that_vertex_serves_is_compared_by_its_tokens():

@@ -29,7 +29,7 @@ from twin.host.paths import REPOSITORY, TwinPaths
 from twin.host.ports import free_port
 from twin.providers.gcp.effects import secret_manager, sign_in
 from twin.wire.kube import JsonObject
-from twin.world.rules import Rules
+from twin.world.engine_times import engine_durations
 
 _INHERITED = ("PATH", "HOME", "LANG", "SSL_CERT_FILE", "TMPDIR", "GKE_INFERENCE_TWIN_DIR")
 _SECRETS = "SECRET_MANAGER_ENDPOINT"
@@ -195,18 +195,6 @@ def _real(argv: list[str], place: Place) -> tuple[list[str], dict[str, str]]:
     environment = {**_base(place), **real_engine.environment(own)}
     environment.pop("PYTHONPATH")  # it has packages of its own
     return real_engine.command(argv, own, address, host_path), environment
-
-
-def engine_durations(rules: Rules) -> dict[str, float]:
-    """Return the startup rules for an engine."""
-    return {
-        "initialise": rules.seconds("engine.start.initialise"),
-        "weights_gb_per_second": float(rules.value("engine.weights.rate")),
-        "weights_streamed_gb_per_second": float(rules.value("engine.weights.rate-streamed")),
-        "compile_gpu": rules.seconds("engine.compile.gpu"),
-        "compile_tpu": rules.seconds("engine.compile.tpu"),
-        "compile_cached": rules.seconds("engine.compile.cached"),
-    }
 
 
 def _arguments(container: JsonObject, place: Place) -> list[str]:

@@ -28,6 +28,7 @@ from twin.providers.gcp.resources.pools.networks import check_networks
 from twin.providers.gcp.resources.pools.placement import check_placement
 from twin.providers.gcp.resources.references import BUCKET, CLUSTER, NETWORK, SUBNETWORK, Link
 from twin.providers.gcp.resources.registries import check_repository
+from twin.providers.gcp.resources.run_services import check_service
 from twin.providers.gcp.resources.security_policies import check_security_policy
 from twin.providers.gcp.resources.shared_vpc import (
     check_network,
@@ -379,6 +380,7 @@ _CREATE: dict[str, tuple[_Check, ...]] = {
 }
 _CONTENT: dict[str, tuple[_Check, ...]] = {
     "certificatemanager/trustConfig": (check_trust_config,),
+    "cloudrunv2/service": (lambda v, _p, _s, _l: check_service(v),),
     "compute/backendService": (check_backends, check_reached, check_headers),
     "compute/globalForwardingRule": (check_global_rule,),
     "compute/healthCheck": (check_probes,),

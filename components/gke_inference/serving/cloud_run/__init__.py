@@ -1,0 +1,1 @@
+"""Models on Cloud Run, without a cluster."""
