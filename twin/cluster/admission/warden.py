@@ -5,6 +5,8 @@ import json
 import logging
 import ssl
 import threading
+import time
+from urllib.parse import urlsplit
 
 from twin.cluster.admission.decision import Decision, accelerator_classes, decide
 from twin.cluster.base.context import ClusterContext
@@ -15,7 +17,9 @@ from twin.wire.kube import JsonObject, Kube, KubeError
 _LOG = logging.getLogger(__name__)
 _CLASSES = "/apis/cloud.google.com/v1/computeclasses"
 _MANAGER = "gke"
+_DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 _SECONDS = 10
+_CALLED_SECONDS = 60.0
 _CHANGES = ["CREATE", "UPDATE"]
 MUTATING = "warden-mutating.common-webhooks.networking.gke.io"
 VALIDATING = "warden-validating.common-webhooks.networking.gke.io"
@@ -24,6 +28,20 @@ _WORKLOADS = (
     ("apps", ["daemonsets", "deployments", "replicasets", "statefulsets"], _CHANGES),
     ("batch", ["cronjobs", "jobs"], _CHANGES),
 )
+_LABELS = {"app": "probe"}
+_PROBE: JsonObject = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "probe"},
+    "spec": {
+        "selector": {"matchLabels": _LABELS},
+        "template": {
+            "metadata": {"labels": _LABELS},
+            "spec": {"containers": [{"name": "a", "image": "a"}], "hostNetwork": True},
+        },
+    },
+}
+"""A Deployment that the webhooks reject, and nothing else does."""
 
 
 class Warden:
@@ -57,6 +75,7 @@ def start(ctx: ClusterContext) -> None:
 
     Raises:
         KubeError: the API server rejected the registration.
+        TimeoutError: the API server does not call the webhooks.
     """
     server = _Server(("127.0.0.1", 0), _Handler, pages=True)  # TLS
     server.daemon_threads = True
@@ -71,6 +90,24 @@ def start(ctx: ClusterContext) -> None:
     authority = (pki / "ca.crt").read_bytes()
     for each in registrations(int(server.server_address[1]), authority):
         ctx.kube.apply(each, manager=_MANAGER)
+    _wait(ctx.kube)
+
+
+def _wait(kube: Kube) -> None:
+    """Wait until the API server calls the webhooks, which it does some time after it has them.
+
+    Raises:
+        TimeoutError: it did not within a minute.
+    """
+    deadline = time.monotonic() + _CALLED_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            kube.post(_DEPLOYMENTS, _PROBE, dryRun="All")
+        except KubeError as error:
+            if VALIDATING in str(error):
+                return
+        time.sleep(0.2)
+    raise TimeoutError(f"the API server does not call {VALIDATING}")
 
 
 def registrations(port: int, authority: bytes) -> list[JsonObject]:
@@ -166,5 +203,5 @@ class _Handler(Answers):
             _LOG.warning("%s: %s", self.path, error)
             self.reply(500, "text/plain", str(error).encode())
             return
-        body = answer(review, decision, mutates=self.path == "/mutate")
+        body = answer(review, decision, mutates=urlsplit(self.path).path == "/mutate")
         self.reply(200, "application/json", json.dumps(body).encode())
