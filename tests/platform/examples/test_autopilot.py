@@ -1,4 +1,4 @@
-"""The example on Autopilot: it comes up under GKE's admission, answers, and scales by the adapter."""
+"""The example on Autopilot: it comes up, answers, and scales by what the adapter serves."""
 
 import json
 import threading
@@ -60,7 +60,9 @@ def test_a_model_on_autopilot_answers_and_scales_by_what_the_adapter_serves(
         kube.post(PODS, privileged())
 
     # the adapter's Service serves the API, as Google's manifest registers it
-    registered = kube.get("/apis/apiregistration.k8s.io/v1/apiservices/v1beta2.custom.metrics.k8s.io")
+    registered = kube.get(
+        "/apis/apiregistration.k8s.io/v1/apiservices/v1beta2.custom.metrics.k8s.io"
+    )
     assert registered["spec"]["service"]["name"] == "custom-metrics-stackdriver-adapter"
     served = until(lambda: kube.get(CUSTOM)["items"], 120)
     assert {each["metric"]["name"] for each in served} == {METRIC}
@@ -72,7 +74,7 @@ def test_a_model_on_autopilot_answers_and_scales_by_what_the_adapter_serves(
         thread.start()
     server = "/apis/apps/v1/namespaces/models/deployments/llama-3-1-8b"
     until(lambda: kube.get(server)["spec"]["replicas"] >= 2, 180)
-    events = (paths.events_file.read_text().splitlines())
+    events = paths.events_file.read_text().splitlines()
     assert not [each for each in map(json.loads, events) if each["kind"] == "pool.refused"]
     assert "Nothing is left in the cloud." in output_of(folder, paths, "down")
 
