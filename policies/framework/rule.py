@@ -53,6 +53,10 @@ class OnObjects:
 class Policy(Rule):
     """A rule of the policy pack, which checks resources while Pulumi is running."""
 
+    reference: str = ""
+    """Source of the requirement other than the benchmark; empty if `cis` is the only one."""
+    cis: tuple[str, ...] = ()
+    """Numbers of the recommendations in `benchmark/cis_gke.yaml` that it implements."""
     config: Mapping[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     """JSON schema of each setting, with its default."""
     level: Level = "mandatory"

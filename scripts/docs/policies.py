@@ -15,9 +15,8 @@ manually, run `pulumi preview --policy-pack policies`. A violation of a *mandato
 preview, a violation of an *advisory* rule is a note, and a *remediating* rule fixes the value
 before it is used, wherever the pack is loaded (also in `pulumi up`, if you pass the pack). A value
 that is unknown in a preview results in an advisory note, never in a silent pass. After an update,
-the same rules check the created resources. Sections of the CIS GKE Benchmark are those of v1.9.0;
-the numbers of its level 1 were checked against a published list of its items, those of level 2 were
-not.
+the same rules check the created resources. [CIS GKE Benchmark](cis-gke-benchmark.md) lists every
+recommendation of the benchmark with the policies that implement it.
 
 Policies check the resources that a stack will have. The engine does not show them deletions and
 replacements; [the guard](guard.md) checks those.
@@ -39,6 +38,11 @@ def _settings(rule: Policy) -> str:
     return "; ".join(parts)
 
 
+def _reference(rule: Policy) -> str:
+    benchmark = f"CIS GKE Benchmark {', '.join(rule.cis)}" if rule.cis else ""
+    return "; ".join(filter(None, [benchmark, rule.reference]))
+
+
 def policies_page() -> str:
     """Return the page: the rules by subject, each with its requirement and source file."""
     rules = policies()
@@ -58,7 +62,7 @@ def policies_page() -> str:
 def _row(listed: Listed[Policy]) -> str:
     rule, file = listed.rule, listed.file.relative_to(REPOSITORY)
     scope = "stack" if isinstance(rule, StackRule) else "resource"
-    cells = [f"`{rule.name}`", scope, rule.level, rule.description, rule.reference]
+    cells = [f"`{rule.name}`", scope, rule.level, rule.description, _reference(rule)]
     cells.append(_settings(rule))
     text = [" ".join(cell.split()).replace("|", "\\|") for cell in cells]
     return "| " + " | ".join([*text, f"[{file.name}](../{file})"]) + " |"

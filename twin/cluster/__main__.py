@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 from typing import Protocol
 
+from twin.cluster.admission import warden
 from twin.cluster.agent import NodeAgent
 from twin.cluster.autoscaler.autoscaler import Autoscaler
 from twin.cluster.base.context import ClusterContext
@@ -99,6 +100,8 @@ def main(folder: Path) -> None:
     # held while this process lives, so that no other cluster takes these pod addresses
     with _guard(folder):
         context = ClusterContext(TwinPaths.default(), folder)
+        if context.spec.autopilot:
+            warden.start(context)
         bootstrap.install(context, stop)
         threads = [
             threading.Thread(target=_keep_running, args=(part, stop), name=type(part).__name__)

@@ -253,6 +253,12 @@ _KUEUE = 'job="kueue",replica_role="leader"'
 _SUBSCRIPTION = 'monitored_resource="pubsub_subscription"'
 
 
+def _of_chips(metric: str, scope: Scope) -> str:
+    """Return a series that GKE has of the chips of the namespace's containers."""
+    labels = f'monitored_resource="k8s_container",namespace_name="{scope.namespace}"'
+    return f"kubernetes_io:container_accelerator_{metric}{{{labels}}}"
+
+
 def _words(scope: Scope, window: str) -> dict[str, str]:
     jobs = _any(model.job for model in scope.models)
     deployments = [name for model in scope.models for name in model.deployments]
@@ -283,8 +289,7 @@ def _words(scope: Scope, window: str) -> dict[str, str]:
         "cost_limit": f"{scope.cost_limit_usd_per_hour or 0:g}",
         "cost_per_hour": per_hour,
         "cost_per_million": f"{per_hour} / ({tokens} * 0.0036 > 0)",
-        "duty_cycle": "kubernetes_io:container_accelerator_duty_cycle"
-        f'{{monitored_resource="k8s_container",namespace_name="{scope.namespace}"}}',
+        "duty_cycle": _of_chips("duty_cycle", scope),
         "fallbacks": f'{inside},job=~"{FALLBACKS}"',
         "few": str(_FEW),
         "gate": f'{inside},job="{GATE}"',
@@ -295,6 +300,8 @@ def _words(scope: Scope, window: str) -> dict[str, str]:
         "lb_latencies": f"{balancer}_total_latencies_bucket",
         "lb_requests": f"{balancer}_request_count",
         "lb_server_errors": f'{balancer}_request_count{{response_code_class="500"}}',
+        "memory_total": _of_chips("memory_total", scope),
+        "memory_used": _of_chips("memory_used", scope),
         "namespace": scope.namespace,
         "personal_erasures": f'{_SUBSCRIPTION},subscription_id="{scope.personal}-erasures"',
         "personal_letters": f"{_SUBSCRIPTION},"

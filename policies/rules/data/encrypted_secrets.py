@@ -23,7 +23,7 @@ RULE = ResourceRule(
     description="Production clusters encrypt Kubernetes Secrets with your own key.",
     applies=is_type(CLUSTER),
     check=_check,
-    reference="CIS GKE Benchmark 5.3.1 (Secrets encrypted with Cloud KMS)",
+    cis=("5.3.1",),
     level="advisory",
     config=PRODUCTION_CONFIG,
 )

@@ -25,5 +25,6 @@ RULE = ResourceRule(
     description="No role is bound to all authenticated or all unauthenticated users.",
     applies=is_type(CLUSTER),
     check=_check,
-    reference="CIS GKE Benchmark 4.1.9, 4.1.10; GKE: rbac_binding_config",
+    cis=("4.1.8", "4.1.9", "4.1.10"),
+    reference="GKE: rbac_binding_config",
 )

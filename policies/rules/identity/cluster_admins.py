@@ -27,5 +27,5 @@ RULE = ResourceRule(
     description="Service accounts and system groups are not bound to cluster-admin.",
     applies=is_kubernetes("ClusterRoleBinding", "RoleBinding"),
     check=_check,
-    reference="CIS GKE Benchmark 4.1.1 (cluster-admin)",
+    cis=("4.1.1",),
 )

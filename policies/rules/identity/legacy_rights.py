@@ -19,5 +19,5 @@ RULE = ResourceRule(
     description="Clusters do not use attribute-based access control (ABAC).",
     applies=is_type(CLUSTER),
     check=_check,
-    reference="CIS GKE Benchmark 5.8.3 (legacy authorization)",
+    cis=("5.8.3",),
 )

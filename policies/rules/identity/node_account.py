@@ -47,5 +47,5 @@ RULE = ResourceRule(
     description="Nodes run as a dedicated service account, never as the project's default one.",
     applies=_applies,
     check=_check,
-    reference="CIS GKE Benchmark 5.2.1 (default service account)",
+    cis=("5.2.1",),
 )

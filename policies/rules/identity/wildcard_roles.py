@@ -29,5 +29,5 @@ RULE = ResourceRule(
     description="Roles name verbs, resources or API groups instead of using wildcards.",
     applies=is_kubernetes("ClusterRole", "Role"),
     check=_check,
-    reference="CIS GKE Benchmark 4.1.3 (wildcards in roles)",
+    cis=("4.1.3",),
 )

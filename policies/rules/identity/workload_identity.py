@@ -36,5 +36,5 @@ RULE = ResourceRule(
     description="Pods get credentials from Workload Identity and cannot read those of their node.",
     applies=is_type(CLUSTER, NODE_POOL),
     check=_check,
-    reference="CIS GKE Benchmark 5.2.2, 5.4.2 (Workload Identity, metadata server)",
+    cis=("5.2.2", "5.4.1"),
 )

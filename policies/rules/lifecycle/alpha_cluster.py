@@ -19,5 +19,5 @@ RULE = ResourceRule(
     description="Clusters are not alpha clusters, which expire after 30 days without upgrades.",
     applies=is_type(CLUSTER),
     check=_check,
-    reference="CIS GKE Benchmark 5.10.2 (alpha clusters)",
+    cis=("5.10.2",),
 )

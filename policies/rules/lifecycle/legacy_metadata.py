@@ -31,6 +31,6 @@ RULE = ResourceRule(
     applies=is_type(NODE_POOL),
     check=_check,
     level="remediating",
-    reference="CIS GKE Benchmark 5.4.1 (legacy metadata APIs)",
+    reference="GKE: legacy metadata APIs",
     remedy=_remedy,
 )

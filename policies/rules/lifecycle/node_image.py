@@ -19,5 +19,5 @@ RULE = ResourceRule(
     description="Nodes run Container-Optimized OS, with which GKE tests drivers.",
     applies=is_type(NODE_POOL),
     check=_check,
-    reference="CIS GKE Benchmark 5.5.1 (Container-Optimized OS)",
+    cis=("5.5.1",),
 )

@@ -22,5 +22,5 @@ RULE = ResourceRule(
     description="Clusters send system logs and metrics to Google Cloud Observability.",
     applies=is_type(CLUSTER),
     check=_check,
-    reference="CIS GKE Benchmark 5.7.1 (logging and monitoring)",
+    cis=("5.7.1",),
 )

@@ -26,5 +26,5 @@ RULE = ResourceRule(
     description="Clusters use a release channel, for timely fixes and planned upgrades.",
     applies=is_type(CLUSTER),
     check=_check,
-    reference="CIS GKE Benchmark 5.5.4 (release channels)",
+    cis=("5.5.4",),
 )

@@ -21,5 +21,5 @@ RULE = ResourceRule(
     description="Node pools use auto-repair and auto-upgrade; flex-start nodes cannot be repaired.",
     applies=is_type(NODE_POOL),
     check=_check,
-    reference="CIS GKE Benchmark 5.5.2, 5.5.3 (auto-repair, auto-upgrade)",
+    cis=("5.5.2", "5.5.3"),
 )

@@ -30,5 +30,5 @@ RULE = ResourceRule(
     description="Nodes are Shielded GKE Nodes, with secure boot and integrity monitoring.",
     applies=is_type(CLUSTER, NODE_POOL),
     check=_check,
-    reference="CIS GKE Benchmark 5.5.5, 5.5.6, 5.5.7 (shielded nodes)",
+    cis=("5.5.5", "5.5.6", "5.5.7"),
 )

@@ -23,7 +23,8 @@ RULE = ResourceRule(
     description="Production clusters enforce Binary Authorization.",
     applies=is_type(CLUSTER),
     check=_check,
-    reference="CIS GKE Benchmark 5.10.4 (Binary Authorization)",
+    cis=("4.5.1", "5.1.4"),
+    reference="GKE: Binary Authorization",
     level="advisory",
     config=PRODUCTION_CONFIG,
 )

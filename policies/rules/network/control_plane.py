@@ -33,5 +33,5 @@ RULE = ResourceRule(
     description="The control plane accepts only its DNS endpoint or authorized networks.",
     applies=is_type(CLUSTER),
     check=_check,
-    reference="CIS GKE Benchmark 5.6.3, 5.6.4 (control plane)",
+    cis=("5.6.3", "5.6.4"),
 )

@@ -23,5 +23,5 @@ RULE = ResourceRule(
     description="Clusters use Dataplane V2, which enforces network policies and logs them.",
     applies=is_type(CLUSTER),
     check=_check,
-    reference="CIS GKE Benchmark 4.3.1, 5.6.7 (network policies)",
+    cis=("4.3.1",),
 )

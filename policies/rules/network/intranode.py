@@ -21,5 +21,5 @@ RULE = ResourceRule(
     description="The network sees, logs and filters traffic between pods on the same node.",
     applies=is_type(CLUSTER),
     check=_check,
-    reference="CIS GKE Benchmark 5.6.1 (intranode visibility)",
+    cis=("5.6.1",),
 )

@@ -75,5 +75,5 @@ RULE = StackRule(
     name="namespace-policies",
     description="Namespaces of model servers deny traffic by default.",
     check=_check,
-    reference="CIS GKE Benchmark 4.3.2 (network policies in all namespaces)",
+    cis=("4.3.2",),
 )

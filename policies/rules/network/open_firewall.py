@@ -29,5 +29,6 @@ RULE = ResourceRule(
     description="Firewall rules allow specific source ranges, never all addresses.",
     applies=is_type("gcp:compute/firewall:Firewall"),
     check=_check,
-    reference="CIS Google Cloud Foundation Benchmark 3.6, 3.7; CIS GKE Benchmark 5.6.6",
+    cis=("5.6.6",),
+    reference="CIS Google Cloud Foundation Benchmark 3.6, 3.7",
 )

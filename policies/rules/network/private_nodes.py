@@ -20,5 +20,5 @@ RULE = ResourceRule(
     description="Nodes have no external IP addresses and reach the internet through Cloud NAT.",
     applies=is_type(CLUSTER, NODE_POOL),
     check=_check,
-    reference="CIS GKE Benchmark 5.6.5 (private nodes)",
+    cis=("5.6.5",),
 )

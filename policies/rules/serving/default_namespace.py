@@ -19,5 +19,5 @@ RULE = ResourceRule(
     description="No workload runs in the `default` namespace.",
     applies=is_workload,
     check=_check,
-    reference="CIS GKE Benchmark 4.6.4 (default namespace)",
+    cis=("4.6.4",),
 )

@@ -22,5 +22,6 @@ RULE = ResourceRule(
     description="Containers do not allow privilege escalation.",
     applies=is_workload,
     check=_check,
-    reference="Pod Security Standards, restricted; CIS GKE Benchmark 4.2.1",
+    cis=("4.6.3",),
+    reference="Pod Security Standards, restricted",
 )

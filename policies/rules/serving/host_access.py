@@ -33,5 +33,6 @@ RULE = ResourceRule(
     description="Pods do not use host namespaces or host paths without a stated reason.",
     applies=is_workload,
     check=_check,
-    reference="CIS GKE Benchmark 4.2.1 (Pod Security Standards, baseline)",
+    cis=("4.2.1",),
+    reference="Pod Security Standards, baseline",
 )

@@ -65,7 +65,7 @@ RULE = ResourceRule(
             "description": "Also reject exact versions, since only digests are immutable.",
         }
     },
-    reference="CIS GKE Benchmark 5.1 (image registry and scanning)",
+    reference="Kubernetes: image names (tags can move)",
     on_objects=OnObjects(
         subject="lifecycle",
         fix="use the exact release, or its digest",

@@ -27,5 +27,5 @@ RULE = ResourceRule(
     description="Containers use the RuntimeDefault seccomp profile.",
     applies=lambda resource: is_workload(resource) or _IS_CONFIG(resource),
     check=_check,
-    reference="CIS GKE Benchmark 4.6.2 (seccomp)",
+    cis=("4.6.2",),
 )

@@ -38,6 +38,8 @@ GKE_METRICS = {
     "kube_pod_status_unschedulable",
     # cloud.google.com/monitoring/api/metrics_kubernetes
     "kubernetes_io:container_accelerator_duty_cycle",
+    "kubernetes_io:container_accelerator_memory_total",
+    "kubernetes_io:container_accelerator_memory_used",
     "kubernetes_io:container_restart_count",
     # cloud.google.com/monitoring/api/metrics_gcp
     "loadbalancing_googleapis_com:https_external_regional_request_count",

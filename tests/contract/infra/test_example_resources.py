@@ -103,6 +103,7 @@ PROOFS = {
 
 ABOUT: dict[str, dict[str, int]] = {
     "apigee": APIGEE,
+    "autopilot": {"APIService": 3, "ClusterKinds": 1, "InferencePool": 1, "NodePool": 0},
     "teams/shared": {"Namespace": 3, "ResourceQuota": 3},
     "three-regions": GLOBAL,
     "nearest-region": DNS,

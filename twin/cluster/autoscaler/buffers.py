@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 from gke_inference.catalogue.versions import api
 from twin.cluster.autoscaler.plan import pack
-from twin.cluster.autoscaler.pods import Amounts, Pod, Room, parse, quantity, requests_of
+from twin.cluster.autoscaler.pods import Pod, Room, parse, requests_of
 from twin.cluster.autoscaler.state import Cluster
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.fields import part, parts, text_map
+from twin.cluster.base.quantities import Amounts, quantity
 from twin.cluster.base.reports import timestamp
 from twin.cluster.nodes.node_objects import CLASS_LABEL
 from twin.wire.kube import JsonObject, KubeError

@@ -1,55 +1,19 @@
 """Pods as the autoscaler sees them: requests, placement constraints, and fit. Pure."""
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from types import MappingProxyType
 
 from twin.cluster.base.fields import part, parts, text_map
 from twin.cluster.base.matching import expression_holds, selects
+from twin.cluster.base.quantities import Amounts, amounts
 from twin.cluster.devices import devices as claims
 from twin.cluster.devices.devices import Devices, Request, devices_of
 from twin.cluster.nodes.node_objects import CLASS_LABEL, POOL_LABEL
 from twin.wire.kube import JsonObject
 
-Amounts = dict[str, float]
-"""Resource name to amount, in the resource's base unit (cores, bytes, devices)."""
-
 DEFAULT_CLASS_LABEL = "cloud.google.com/default-compute-class"
 CLUSTER_DEFAULT_CLASS = "default"
-_QUANTITY = re.compile(r"^([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)([a-zA-Z]*)$")
-_FACTORS: dict[str, Decimal] = {
-    "": Decimal(1),
-    "n": Decimal("1e-9"),
-    "u": Decimal("1e-6"),
-    "m": Decimal("1e-3"),
-    "k": Decimal(10**3),
-    "M": Decimal(10**6),
-    "G": Decimal(10**9),
-    "T": Decimal(10**12),
-    "Ki": Decimal(2**10),
-    "Mi": Decimal(2**20),
-    "Gi": Decimal(2**30),
-    "Ti": Decimal(2**40),
-}
-
-
-def quantity(text: object) -> float:
-    """Return a Kubernetes quantity as a number.
-
-    Raises:
-        ValueError: the text is not a quantity.
-    """
-    match = _QUANTITY.match(str(text))
-    if match is None or match[2] not in _FACTORS:
-        raise ValueError(f"not a quantity: {text!r}")
-    return float(Decimal(match[1]) * _FACTORS[match[2]])
-
-
-def amounts(resources: Mapping[str, object]) -> Amounts:
-    """Return a resource list as numbers."""
-    return {name: quantity(value) for name, value in resources.items()}
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,12 @@ import time
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from twin.cluster.autoscaler.pods import Amounts, requests_of
+from twin.cluster.autoscaler.pods import requests_of
 from twin.cluster.autoscaler.rungs import room_of
 from twin.cluster.autoscaler.state import Cluster
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.fields import part, parts, text_map
+from twin.cluster.base.quantities import Amounts
 from twin.cluster.base.reports import timestamp
 from twin.cluster.nodes.node_objects import POOL_LABEL, REQUEST_ANNOTATION
 from twin.cluster.nodes.pool_spec import PoolSpec

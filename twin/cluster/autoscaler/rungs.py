@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from gke_inference.catalogue.quotas import boot_disk
-from twin.cluster.autoscaler.pods import Amounts, Pod, Room, amounts, refusal
+from twin.cluster.autoscaler.pods import Pod, Room, refusal
 from twin.cluster.base.fields import part, parts
+from twin.cluster.base.quantities import Amounts, amounts
 from twin.cluster.devices.devices import claims_interfaces_only
 from twin.cluster.nodes import node_objects as nodes
 from twin.cluster.nodes.node_objects import NodeShape

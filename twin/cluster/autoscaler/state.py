@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 
 from gke_inference.catalogue.versions import api
 from twin.cluster.autoscaler import pods as autoscaler_pods
-from twin.cluster.autoscaler.pods import DEFAULT_CLASS_LABEL, Pod, Room, amounts
+from twin.cluster.autoscaler.pods import DEFAULT_CLASS_LABEL, Pod, Room
 from twin.cluster.autoscaler.rungs import Class, Rung, autopilot_rung, parse_class
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.fields import part, parts
 from twin.cluster.base.informer import Informer
+from twin.cluster.base.quantities import amounts
 from twin.cluster.controlplane.bootstrap import has_kind
 from twin.cluster.nodes import node_objects as nodes
 from twin.cluster.nodes import pool_spec

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twin.cluster.autoscaler.pods import is_unschedulable, parse, quantity, refusal, requests_of
+from twin.cluster.autoscaler.pods import is_unschedulable, parse, refusal, requests_of
 from twin.cluster.autoscaler.rungs import room_of
+from twin.cluster.base.quantities import quantity
 from twin.cluster.nodes.node_objects import CLASS_LABEL, NodeShape
 from twin.world.machines import machine
 

@@ -1,0 +1,93 @@
+"""The example on Autopilot: it comes up, answers, and scales by what the adapter serves."""
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+
+from tests.platform.example_checkout import checkout, output_of
+from twin.cluster.admission.decision import ADJUSTMENT
+from twin.host.paths import TwinPaths
+from twin.wire.kube import Kube, KubeError
+
+# the short forms are tests/contract/infra/test_autopilot.py and, with a real API server,
+# twin/tests/running/cluster/test_autopilot.py
+pytestmark = [pytest.mark.needs_tools, pytest.mark.soak, pytest.mark.timeout(1800)]
+
+METRIC = "prometheus.googleapis.com|vllm:num_requests_running|gauge"
+CUSTOM = f"/apis/custom.metrics.k8s.io/v1beta2/namespaces/models/pods/*/{METRIC}"
+PODS = "/api/v1/namespaces/models/pods"
+MODEL = "llama-3.1-8b"
+BURST = 40
+
+
+def until(condition: Callable[[], Any], seconds: float) -> Any:
+    end = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < end, f"not true within {seconds} s"
+        time.sleep(0.5)
+    return value
+
+
+def asked(endpoint: str, tokens: int) -> int:
+    """Send a request, and return the number of tokens of its answer."""
+    http = openai.DefaultHttpxClient(trust_env=False)
+    with openai.OpenAI(base_url=f"{endpoint}/v1", api_key="none", http_client=http) as client:
+        answer = client.completions.create(
+            model=MODEL,
+            prompt="What does a cache keep?",
+            max_tokens=tokens,
+            extra_body={"ignore_eos": True},
+        )
+    assert answer.usage is not None
+    return answer.usage.completion_tokens
+
+
+def test_a_model_on_autopilot_answers_and_scales_by_what_the_adapter_serves(
+    tmp_path: Path, paths: TwinPaths
+) -> None:
+    folder = checkout(tmp_path / "checkout", "autopilot")
+    output_of(folder, paths, "up", "--stack", "autopilot")
+    endpoint = (paths.root.parent / "autopilot" / "endpoint").read_text().strip()
+    (kubeconfig,) = paths.root.glob("clusters/*/kubeconfig")
+    kube = Kube(kubeconfig)
+    assert asked(endpoint, 8) == 8
+
+    # every program was admitted; those below the minimum have what Autopilot gives
+    programs = [each for each in kube.list(PODS) if ADJUSTMENT in each["metadata"]["annotations"]]
+    amounts = [each["spec"]["containers"][0]["resources"]["requests"] for each in programs]
+    assert all(each["ephemeral-storage"] == "1Gi" for each in amounts)
+    assert "50m" in {each["cpu"] for each in amounts}
+    with pytest.raises(KubeError, match="GKE Warden rejected the request"):
+        kube.post(PODS, privileged())
+
+    # the adapter's Service serves the API, as Google's manifest registers it
+    registered = kube.get(
+        "/apis/apiregistration.k8s.io/v1/apiservices/v1beta2.custom.metrics.k8s.io"
+    )
+    assert registered["spec"]["service"]["name"] == "custom-metrics-stackdriver-adapter"
+    served = until(lambda: kube.get(CUSTOM)["items"], 120)
+    assert {each["metric"]["name"] for each in served} == {METRIC}
+
+    threads = [
+        threading.Thread(target=asked, args=(endpoint, 3000), daemon=True) for _ in range(BURST)
+    ]
+    for thread in threads:
+        thread.start()
+    server = "/apis/apps/v1/namespaces/models/deployments/llama-3-1-8b"
+    until(lambda: kube.get(server)["spec"]["replicas"] >= 2, 180)
+    assert "Nothing is left in the cloud." in output_of(folder, paths, "down")
+
+
+def privileged() -> dict[str, Any]:
+    container = {"name": "shell", "image": "busybox:1.36", "securityContext": {"privileged": True}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "shell", "namespace": "models"},
+        "spec": {"containers": [container]},
+    }

@@ -1,0 +1,1 @@
+"""What GKE's admission adds to and rejects from the workloads of Autopilot clusters."""
