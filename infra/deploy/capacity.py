@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import pulumi
 
 from gke_inference.capacity.accelerator_pool import AcceleratorPool
+from gke_inference.capacity.calendar_reservation import CalendarReservationArgs
 from gke_inference.capacity.compact_placement import CompactPlacementArgs
 from gke_inference.capacity.compute_class import ComputeClass, ComputeClassArgs
 from gke_inference.capacity.node_image_cache import NodeImageCacheArgs
@@ -66,6 +67,17 @@ def placement_args(region: RegionPlan) -> dict[str, CompactPlacementArgs]:
         )
         for capacity in region.used_capacity
         if capacity.is_compact
+    }
+
+
+def reservation_args(region: RegionPlan) -> dict[str, CalendarReservationArgs]:
+    """Return the arguments of the reservations that a region requests, by their name."""
+    return {
+        str(rung.reservation): CalendarReservationArgs(
+            project=region.project.id, rung=capacity.arguments[at]
+        )
+        for capacity in region.used_capacity
+        for at, rung in capacity.reserved_rungs.items()
     }
 
 

@@ -30,6 +30,7 @@ def check_capacity(platform: Platform, by_region: CapacityByRegion) -> Iterator[
             yield from _check_shapes(used)
             yield from _check_slices(used)
         yield from _check_pools(platform, name, capacity, used)
+        yield from _check_reservations(name, used, by_region)
         if capacity.image_cache and platform.storage.image_cache is None:
             message = "needs 'storage.image_cache', which defines the image"
             yield InputError(join("capacity", name, "image_cache"), message, True, " without one")
@@ -98,6 +99,26 @@ def _check_shapes(used: list[RegionCapacity]) -> Iterator[InputError]:
                 note = ": one pod fits both; use two capacities"
                 yield InputError(where, message, Bare(rung.label), note)
                 return
+
+
+def _check_reservations(
+    name: str, used: list[RegionCapacity], by_region: CapacityByRegion
+) -> Iterator[InputError]:
+    """A reservation is requested once; other rungs that name it use it."""
+    for capacity in used:
+        for at, rung in capacity.reserved_rungs.items():
+            for other in (each[capacity.region] for each in by_region.values()):
+                for place, one in other.reserved_rungs.items():
+                    where = join("capacity", other.name, "rungs", place)
+                    mine = join("capacity", name, "rungs", at)
+                    is_same = (one.reservation, one.reservation_zones) == (
+                        rung.reservation,
+                        rung.reservation_zones,
+                    )
+                    if is_same and other.is_used and where < mine:
+                        rule = f"must be unset: {where} requests the same reservation"
+                        value = rung.reservation_machines
+                        yield InputError(join(mine, "reservation_machines"), rule, value)
 
 
 def _check_slices(used: list[RegionCapacity]) -> Iterator[InputError]:
