@@ -15,6 +15,8 @@ from .batches.batch_service import BatchService as BatchService
 from .batches.program import BatchModelArgs as BatchModelArgs
 from .batches.program import BatchServiceArgs as BatchServiceArgs
 from .capacity.accelerator_pool import AcceleratorPool as AcceleratorPool
+from .capacity.calendar_reservation import CalendarReservation as CalendarReservation
+from .capacity.calendar_reservation import CalendarReservationArgs as CalendarReservationArgs
 from .capacity.compact_placement import CompactPlacement as CompactPlacement
 from .capacity.compact_placement import CompactPlacementArgs as CompactPlacementArgs
 from .capacity.compute_class import ComputeClass as ComputeClass
@@ -26,6 +28,7 @@ from .capacity.pool_settings import AdditionalNetworkArgs as AdditionalNetworkAr
 from .capacity.settings import GpuDriver as GpuDriver
 from .capacity.settings import Unsatisfiable as Unsatisfiable
 from .catalogue.accelerators import Provisioning as Provisioning
+from .catalogue.calendar_mode import ReservationPeriod as ReservationPeriod
 from .catalogue.input_error import InputError as InputError
 from .catalogue.node_networks import NodeNetwork as NodeNetwork
 from .catalogue.node_placement import NodePlacement as NodePlacement
