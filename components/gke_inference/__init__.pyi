@@ -23,8 +23,13 @@ from .capacity.compute_class import ComputeClass as ComputeClass
 from .capacity.compute_class import ComputeClassArgs as ComputeClassArgs
 from .capacity.node_image_cache import NodeImageCache as NodeImageCache
 from .capacity.node_image_cache import NodeImageCacheArgs as NodeImageCacheArgs
+from .capacity.node_settings import CpuManager as CpuManager
+from .capacity.node_settings import LocalSsdUse as LocalSsdUse
+from .capacity.node_settings import NodeImage as NodeImage
+from .capacity.node_settings import NodeSettings as NodeSettings
 from .capacity.pool_settings import AcceleratorPoolArgs as AcceleratorPoolArgs
 from .capacity.pool_settings import AdditionalNetworkArgs as AdditionalNetworkArgs
+from .capacity.settings import BlueGreen as BlueGreen
 from .capacity.settings import GpuDriver as GpuDriver
 from .capacity.settings import Unsatisfiable as Unsatisfiable
 from .catalogue.accelerators import Provisioning as Provisioning
