@@ -10,6 +10,7 @@ from .backends.pool_fallback import PoolFallback
 from .batches.batch_bucket import BatchBucket
 from .batches.batch_service import BatchService
 from .capacity.accelerator_pool import AcceleratorPool
+from .capacity.calendar_reservation import CalendarReservation
 from .capacity.compact_placement import CompactPlacement
 from .capacity.compute_class import ComputeClass
 from .capacity.node_image_cache import NodeImageCache
@@ -103,6 +104,7 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     ClientKeys,
     CloudRunModel,
     ClusterKinds,
+    CalendarReservation,
     CompactPlacement,
     ComputeClass,
     ConfigSync,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import pulumi
 
 from gke_inference.capacity.accelerator_pool import AcceleratorPool
+from gke_inference.capacity.calendar_reservation import CalendarReservationArgs
 from gke_inference.capacity.compact_placement import CompactPlacementArgs
 from gke_inference.capacity.compute_class import ComputeClass, ComputeClassArgs
 from gke_inference.capacity.node_image_cache import NodeImageCacheArgs
@@ -69,6 +70,17 @@ def placement_args(region: RegionPlan) -> dict[str, CompactPlacementArgs]:
     }
 
 
+def reservation_args(region: RegionPlan) -> dict[str, CalendarReservationArgs]:
+    """Return the arguments of the reservations that a region requests, by their name."""
+    return {
+        str(rung.reservation): CalendarReservationArgs(
+            project=region.project.id, rung=capacity.arguments[at]
+        )
+        for capacity in region.used_capacity
+        for at, rung in capacity.reserved_rungs.items()
+    }
+
+
 def class_args(site: Site, capacity: RegionCapacity) -> dict[str, ComputeClassArgs]:
     """Return the arguments of a capacity's compute classes, by class name."""
     settings = capacity.settings
@@ -82,6 +94,8 @@ def class_args(site: Site, capacity: RegionCapacity) -> dict[str, ComputeClassAr
             node_service_account=site.node_service_account,
             rungs=rungs(capacity, kind),
         )
+        if settings.nodes is not None and settings.node_pools is None:
+            args["nodes"] = settings.nodes
         if settings.image_cache and site.image_cache is not None and settings.node_pools is None:
             args["image_cache"] = site.image_cache
         if site.region.settings.data_key is not None:
@@ -106,14 +120,19 @@ def pool_args(site: Site, capacity: RegionCapacity) -> dict[str, AcceleratorPool
             labels=site.region.project.labels,
             location=site.region.location,
             max_nodes=settings.node_pools.max_nodes,
-            max_surge=settings.node_pools.max_surge,
-            max_unavailable=settings.node_pools.max_unavailable,
             min_nodes=settings.node_pools.min_nodes,
             node_service_account=site.node_service_account,
             pool_name=pool_name(capacity.name, at),
             project=site.region.project.id,
             rung=rung,
         )
+        if settings.node_pools.blue_green is None:
+            args["max_surge"] = settings.node_pools.max_surge
+            args["max_unavailable"] = settings.node_pools.max_unavailable
+        else:
+            args["blue_green"] = settings.node_pools.blue_green
+        if settings.nodes is not None:
+            args["nodes"] = settings.nodes
         if at in capacity.interface_rungs:
             args["additional_networks"] = site.additional_networks
         if capacity.is_claimed:

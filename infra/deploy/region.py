@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import pulumi
 
+from gke_inference.capacity.calendar_reservation import CalendarReservation
 from gke_inference.capacity.compact_placement import CompactPlacement
 from gke_inference.catalogue.labels import TEAM_LABEL
 from gke_inference.front.exported_pools import ExportedPools
@@ -25,7 +26,7 @@ from infra.deploy import gateway as assemble_models
 from infra.deploy.backends import relay_backends
 from infra.deploy.batches import answer_batches
 from infra.deploy.built_region import BuiltRegion, ExportedModels
-from infra.deploy.capacity import Site, build_capacity, placement_args
+from infra.deploy.capacity import Site, build_capacity, placement_args, reservation_args
 from infra.deploy.clients import build_client_gate
 from infra.deploy.cloud_run import run_models
 from infra.deploy.cluster import after_kinds, build_cluster
@@ -92,7 +93,11 @@ def build_region(
     if platform.monitoring.metrics_adapter and region.serves_models:
         adapter = adapter_args(region.project)
         MetricsAdapter(f"{region.name}-metrics-adapter", adapter, inside)
-    capacity = build_capacity(site, [cluster, *interfaces], inside)
+    reservations = [
+        CalendarReservation(f"{region.name}-{name}", args, opts)
+        for name, args in reservation_args(region).items()
+    ]
+    capacity = build_capacity(site, [cluster, *interfaces, *reservations], inside)
     capacity += let_nodes_pull(region, cluster.node_service_account, opts)
     if region.has_groups:  # models are created after it, and deleted before it
         operator = LeaderWorkerSetOperatorArgs()

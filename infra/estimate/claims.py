@@ -106,6 +106,8 @@ def _added(rung: Rung, pools: NodePools | None) -> int:
     if pools is None:
         is_added = has_surge(rung.provisioning, is_slice=rung.is_slice)
         return made_by_google("surge_nodes_per_upgrade") if is_added else 0
+    if pools.blue_green is not None:
+        return pools.max_nodes
     return pools.max_surge if rung.has_surge else 0
 
 

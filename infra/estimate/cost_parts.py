@@ -88,7 +88,7 @@ class Part:
     """One cost part, in US dollars per hour."""
 
     group: str
-    """One of `GROUPS`, except the accelerators."""
+    """One of `GROUPS`. Accelerators are parts only where nothing runs on them."""
     what: str
     region: str
     """Empty for the whole project."""

@@ -18,6 +18,7 @@ from gke_inference.catalogue.prices import (
 from gke_inference.catalogue.quotas import boot_disk
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.storage.rules import class_steps
+from infra.estimate.calendar_costs import Booking, bookings, idle_parts
 from infra.estimate.cost_parts import (
     ACCELERATORS,
     CLUSTER,
@@ -138,6 +139,8 @@ class StackCost:
     commitments: Commitments
     usage: Usage
     """Usage assumptions."""
+    bookings: tuple[Booking, ...] = ()
+    """Reservations in calendar mode that the stack requests."""
 
     def total(self, field: str) -> Amount:
         """Return the total `minimum`, `expected` or `maximum`, in US dollars per hour."""
@@ -176,10 +179,14 @@ class StackCost:
         return outdated((*machines, *(part.source for part in self.parts if part.source)), today)
 
     def _group(self, name: str) -> GroupCost:
-        if name == ACCELERATORS:
-            return GroupCost(name, *(self.bill.total(field) for field in FIELDS))
         mine = [part for part in self.parts if part.group == name]
-        return GroupCost(name, *(total(getattr(part, field) for part in mine) for field in FIELDS))
+        sums = [total(getattr(part, field) for part in mine) for field in FIELDS]
+        if name == ACCELERATORS:
+            sums = [
+                self.bill.total(field) + of_parts
+                for field, of_parts in zip(FIELDS, sums, strict=True)
+            ]
+        return GroupCost(name, *sums)
 
 
 def stack_cost(
@@ -198,11 +205,12 @@ def stack_cost(
     machines = bill(served(plan), mean_share)
     parts = _parts(plan, machines, mean_share, usage)
     ordered = tuple(sorted(parts, key=lambda part: GROUPS.index(part.group)))
-    return StackCost(machines, ordered, _commitments(plan, machines), usage)
+    return StackCost(machines, ordered, _commitments(plan, machines), usage, bookings(plan))
 
 
 def _parts(plan: Plan, machines: Bill, mean_share: float, usage: Usage) -> Iterator[Part]:
     images = plan.images.settings if plan.has_clusters else None
+    yield from idle_parts(plan, machines)
     if plan.has_clusters:
         yield from _cluster_parts(plan.regions.values(), mean_share)
     for name, region in plan.regions.items():

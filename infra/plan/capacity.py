@@ -82,6 +82,11 @@ class RegionCapacity:
         """Whether nodes of one of its rungs are placed close to each other."""
         return bool(self.compact_rungs)
 
+    @property
+    def reserved_rungs(self) -> Mapping[int, Rung]:
+        """Rungs whose reservation the stack requests, by index in the stack."""
+        return {at: rung for at, rung in self.rungs.items() if rung.reservation_machines}
+
     def of_kind(self, kind: str) -> dict[int, Rung]:
         """Return the rungs of `tpu` or `gpu`, by index in the stack."""
         return {at: rung for at, rung in self.rungs.items() if rung.kind == kind}

@@ -9,6 +9,7 @@ STATEFUL: Final = frozenset(
     [
         "gcp:artifactregistry/repository:Repository",
         "gcp:compute/disk:Disk",
+        "gcp:compute/futureReservation:FutureReservation",
         "gcp:container/cluster:Cluster",
         "gcp:container/nodePool:NodePool",
         "gcp:filestore/instance:Instance",

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 
-from gke_inference.capacity.settings import check_limits, check_upgrades
+from gke_inference.capacity.node_settings import check_nodes
+from gke_inference.capacity.settings import check_blue_green, check_limits, check_upgrades
 from gke_inference.catalogue.accelerators import zones_of
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.problems import join
 from gke_inference.catalogue.rungs import Rung
 from infra.plan import CapacityByRegion, RegionCapacity
 from infra.stack import Capacity, ClusterMode, Platform
+from infra.stack.capacity import NodePools
 
 
 def check_capacity(platform: Platform, by_region: CapacityByRegion) -> Iterator[InputError]:
@@ -30,6 +32,7 @@ def check_capacity(platform: Platform, by_region: CapacityByRegion) -> Iterator[
             yield from _check_shapes(used)
             yield from _check_slices(used)
         yield from _check_pools(platform, name, capacity, used)
+        yield from _check_reservations(name, used, by_region)
         if capacity.image_cache and platform.storage.image_cache is None:
             message = "needs 'storage.image_cache', which defines the image"
             yield InputError(join("capacity", name, "image_cache"), message, True, " without one")
@@ -100,6 +103,26 @@ def _check_shapes(used: list[RegionCapacity]) -> Iterator[InputError]:
                 return
 
 
+def _check_reservations(
+    name: str, used: list[RegionCapacity], by_region: CapacityByRegion
+) -> Iterator[InputError]:
+    """A reservation is requested once; other rungs that name it use it."""
+    for capacity in used:
+        for at, rung in capacity.reserved_rungs.items():
+            for other in (each[capacity.region] for each in by_region.values()):
+                for place, one in other.reserved_rungs.items():
+                    where = join("capacity", other.name, "rungs", place)
+                    mine = join("capacity", name, "rungs", at)
+                    is_same = (one.reservation, one.reservation_zones) == (
+                        rung.reservation,
+                        rung.reservation_zones,
+                    )
+                    if is_same and other.is_used and where < mine:
+                        rule = f"must be unset: {where} requests the same reservation"
+                        value = rung.reservation_machines
+                        yield InputError(join(mine, "reservation_machines"), rule, value)
+
+
 def _check_slices(used: list[RegionCapacity]) -> Iterator[InputError]:
     """GKE creates one node pool per slice, and a slice cannot be moved."""
     for capacity in used:
@@ -119,15 +142,54 @@ def _check_slices(used: list[RegionCapacity]) -> Iterator[InputError]:
 def _check_pools(
     platform: Platform, name: str, capacity: Capacity, used: list[RegionCapacity]
 ) -> Iterator[InputError]:
+    yield from _check_nodes(platform, name, capacity, used)
     pools = capacity.node_pools
     if pools is None:
         return
     where = join("capacity", name, "node_pools")
     yield from check_limits(where, pools.min_nodes, pools.max_nodes)
     yield from check_upgrades(where, pools.max_surge, pools.max_unavailable)
+    if pools.blue_green is not None:
+        yield from _check_blue_green(join(where, "blue_green"), pools, used)
     for each in used:
         if platform.regions[each.region].mode is ClusterMode.AUTOPILOT:
             message = (
                 f"must not be set: GKE creates every pool in {each.region}, which is autopilot"
             )
             yield InputError(where, message)
+
+
+def _check_blue_green(
+    where: str, pools: NodePools, used: list[RegionCapacity]
+) -> Iterator[InputError]:
+    given = pools.model_fields_set & {"max_surge", "max_unavailable"}
+    if given:
+        rule = f"must not be set with {' and '.join(sorted(given))}, which are of surge upgrades"
+        yield InputError(where, rule)
+        return
+    rungs = (rung for each in used for rung in each.rungs.values())
+    problem = next((one for rung in rungs for one in check_blue_green(where, rung)), None)
+    if problem is not None:
+        yield problem
+
+
+def _check_nodes(
+    platform: Platform, name: str, capacity: Capacity, used: list[RegionCapacity]
+) -> Iterator[InputError]:
+    """Node settings are for Standard clusters, and must suit every rung."""
+    nodes = capacity.nodes
+    if nodes is None:
+        return
+    where = join("capacity", name, "nodes")
+    for each in used:
+        if platform.regions[each.region].mode is ClusterMode.AUTOPILOT:
+            rule = f"must not be set: GKE manages the nodes in {each.region}, which is autopilot"
+            yield InputError(where, rule, Bare(", ".join(sorted(nodes.model_fields_set))))
+            return
+    yield from check_nodes(
+        where,
+        nodes,
+        [rung for each in used for rung in each.rungs.values()],
+        has_pools=capacity.node_pools is not None,
+        has_image_cache=capacity.image_cache,
+    )

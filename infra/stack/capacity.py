@@ -2,10 +2,12 @@
 
 from pydantic import Field
 
+from gke_inference.capacity.node_settings import NodeSettings
 from gke_inference.capacity.settings import (
     MAX_RUNGS,
     MAX_SURGE,
     MAX_UNAVAILABLE,
+    BlueGreen,
     PoolFloor,
     PoolNodes,
     UpgradeNodes,
@@ -25,6 +27,9 @@ class NodePools(Settings):
     """Nodes that an upgrade adds before it removes others. Each needs spare capacity."""
     max_unavailable: UpgradeNodes = MAX_UNAVAILABLE
     """Nodes that an upgrade may remove at a time. At least 1 if `max_surge` is 0."""
+    blue_green: BlueGreen | None = None
+    """Blue-green upgrades instead of `max_surge` and `max_unavailable`. They need as many machines
+    again, so that reserved, flex-start and compact nodes and slices have none."""
 
 
 class Capacity(Settings):
@@ -37,6 +42,8 @@ class Capacity(Settings):
     node_pools: NodePools | None = None
     """Creates the node pools with the stack, as models in the forms dual-container and dra require.
     By default, GKE creates them on demand."""
+    nodes: NodeSettings | None = None
+    """Kubelet, kernel, image and local SSDs of the nodes. Standard clusters only."""
     image_cache: bool = False
     """Whether GPU nodes attach the boot disk of `storage.image_cache`, which contains the engine
     images. Not shown to work on TPU nodes."""

@@ -49,6 +49,8 @@ class Option:
     accelerator: str
     provisioning: str
     price: Price | None
+    share: float = 1.0
+    """Share of a month in which the rung exists, below 1 for a reservation in calendar mode."""
 
     @property
     def usd_per_hour(self) -> Amount:
@@ -61,7 +63,8 @@ class Line:
     """Cost of one `Served`, in dollars per hour.
 
     Minimum and expected cost exclude the rungs without a price before the first priced rung. The
-    maximum excludes every rung without a price.
+    maximum excludes every rung without a price. A reservation in calendar mode counts for its
+    period, and the next rungs for the rest of a month.
     """
 
     served: Served
@@ -150,7 +153,7 @@ def bill(served: Iterable[Served], mean_share: float = MEAN_SHARE) -> Bill:
 def _line(one: Served, mean_share: float) -> Line:
     options = tuple(_option(rung, one.region) for rung in one.rungs)
     expected = max(one.minimum, math.ceil(one.maximum * mean_share))
-    first, highest = _replica(options), largest(option.usd_per_hour for option in options)
+    first, highest = _replica(options), _highest(options)
     return Line(
         one, options, expected, first * one.minimum, first * expected, highest * one.maximum
     )
@@ -159,11 +162,30 @@ def _line(one: Served, mean_share: float) -> Line:
 def _replica(options: Iterable[Option]) -> Amount:
     """Return a replica's price on the first priced rung; it lists the unpriced rungs before."""
     tried: list[Amount] = []
+    left = 1.0
     for option in options:
-        tried.append(option.usd_per_hour)
+        tried.append(option.usd_per_hour * (left * option.share))
         if option.price is not None:
+            left -= left * option.share
+        if not left:
             break
     return total(tried)
+
+
+def _highest(options: tuple[Option, ...]) -> Amount:
+    """Return a replica's price on the most expensive rung that exists at a time of the month."""
+    whole = largest(option.usd_per_hour for option in options)
+    limited = [option.share for option in options if option.share < 1]
+    if not limited:
+        return whole
+    lasting = largest(option.usd_per_hour for option in options if option.share == 1)
+    return whole * max(limited) + lasting * (1 - max(limited))
+
+
+def share_of_month(rung: Rung) -> float:
+    """Return the share of a month in which a rung exists: 1, or less in a short period."""
+    period = rung.reservation_period
+    return 1.0 if period is None else min(1.0, period.hours / HOURS_PER_MONTH)
 
 
 @cache
@@ -181,7 +203,9 @@ def machine_price(word: str, region: str, provisioning: str, machine_type: str) 
 
 def _option(rung: Rung, region: str) -> Option:
     found = rung_price(rung, region, allow_partial=True)
-    return Option(rung.label, region, rung.accelerator, rung.provisioning, found)
+    return Option(
+        rung.label, region, rung.accelerator, rung.provisioning, found, share_of_month(rung)
+    )
 
 
 def outdated(sources: Iterable[tuple[str, str]], today: date) -> dict[str, list[str]]:

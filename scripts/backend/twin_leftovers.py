@@ -5,6 +5,7 @@ from twin.cluster import lifecycle as clusters
 from twin.host import processes
 from twin.host.paths import TwinPaths
 from twin.world import store
+from twin.world.future_reservations import REQUEST
 
 CLOUD_ITSELF = (
     "api-endpoint",
@@ -21,10 +22,13 @@ CLOUD_ITSELF = (
 
 
 def leftovers(paths: TwinPaths) -> list[Leftover]:
-    """Return the leftovers: resources, clusters, their processes, bucket data."""
+    """Return the leftovers: resources, clusters, their processes, bucket data.
+
+    Requests of reservations in calendar mode are not among them: nobody can delete those.
+    """
     if not paths.root.exists():
         return []
-    left = [_resource(row) for row in store.list_resources(paths)]
+    left = [_resource(row) for row in store.list_resources(paths) if row.type != REQUEST]
     left += [Leftover("cluster", folder.name) for folder in clusters.folders(paths)]
     left += [
         Leftover("process", f"{name} ({pid})")
@@ -33,6 +37,11 @@ def leftovers(paths: TwinPaths) -> list[Leftover]:
     ]
     left += [Leftover("data", path.name) for path in paths.gcs.rglob("*") if path.is_file()]
     return left
+
+
+def booked(paths: TwinPaths) -> list[str]:
+    """Return the reservations in calendar mode that stay until their end."""
+    return [row.name for row in store.list_resources(paths, (REQUEST,))]
 
 
 def _resource(row: store.Record) -> Leftover:

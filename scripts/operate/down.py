@@ -10,7 +10,7 @@ from policies.framework.reading import CLUSTER
 from scripts.backend.backend import Maker
 from scripts.backend.recovery import recover
 from scripts.backend.twin import TwinBackend
-from scripts.backend.twin_leftovers import leftovers
+from scripts.backend.twin_leftovers import booked, leftovers
 from scripts.shared.engine import (
     Engine,
     OfficialOption,
@@ -65,6 +65,8 @@ def down(
                 f"the stacks are destroyed, but the twin has {'; '.join(map(str, left))}; destroy"
                 " what another program created with that program, or run gke-inference down --force"
             )
+        for name in booked(paths):
+            console.print(f"Reservation {name} stays until its end, as it does on Google Cloud.")
         console.print("Nothing is left in the cloud.")
     daemon.shut_down(paths)
     still = processes.running(paths)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from gke_inference.catalogue.calendar_mode import late
 from gke_inference.catalogue.load_balancing import CATALOGUE_PORT
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.catalogue.versions import images
@@ -15,6 +16,7 @@ from infra.stack import Front
 from scripts.prerequisites.tables import misfit
 from scripts.prerequisites.wanted import (
     disk_image,
+    requested,
     reserved,
     secret_versions,
     service_accounts,
@@ -32,6 +34,7 @@ from twin.providers.gcp.effects.address import is_own_address
 from twin.providers.gcp.resources.memorystore import PORT as STORE_PORT
 from twin.world import scenario as scenarios
 from twin.world.capacity import World, initial, reservation_of
+from twin.world.future_reservations import REQUEST
 from twin.world.image_names import is_pushed
 from twin.world.store import Record, list_resources
 from workloads.engine.spec import PORT as ENGINE_PORT
@@ -102,6 +105,32 @@ def refuse_absence(stack: str, paths: TwinPaths, scenario: str = "") -> None:
         f"{stack}: the twin's cloud has {lines}. {_remedy(plan, paths, absent, scenario)}"
         f"{_scenarios(plan, paths, stack)}{way_back}"
     )
+
+
+def refuse_late_requests(stack: str, paths: TwinPaths, scenario: str = "") -> None:
+    """Check that every reservation in calendar mode that a stack requests starts late enough.
+
+    Requests that exist are not checked. Rule: reservation.calendar.
+
+    Raises:
+        CheckFailedError: A request is too late.
+    """
+    world = scenarios.load(scenario_file(scenario)).start if scenario else None
+    now = (world or World.load(paths.capacity_file)).now()
+    made = {record.id for record in list_resources(paths, (REQUEST,))}
+    plan = plan_of(stack)
+    for rung, zone in requested(plan).values():
+        path = f"projects/{plan.platform.project}/zones/{zone}/futureReservations"
+        period = rung.reservation_period
+        if period is None or f"{path}/{rung.reservation}" in made:
+            continue
+        problem = late(rung.kind, period.start, now)
+        if problem:
+            raise CheckFailedError(
+                f"{stack}: reservation {rung.reservation} in {zone} cannot be requested on "
+                f"{now:%Y-%m-%d %H:%M} (date of the twin's cloud): {problem}. Choose a later "
+                f"reservation_period, or set `clock: {{date: ...}}` in {paths.capacity_file}"
+            )
 
 
 def _remedy(plan: Plan, paths: TwinPaths, absent: list[_Absent], scenario: str) -> str:
@@ -318,7 +347,10 @@ def _owner(plan: Plan, rung: Rung) -> str | None:
 
 def _reservations(plan: Plan, world: World) -> Iterator[_Absent]:
     """Yield the missing reservations, zone by zone."""
+    own = requested(plan)
     for region, rung, zone in reserved(plan):
+        if (zone, rung.reservation) in own:
+            continue
         name = reservation_of(rung.reservation or "", _owner(plan, rung))
         if world.has_reservation(zone, rung.accelerator, name):
             continue

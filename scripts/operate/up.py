@@ -19,6 +19,7 @@ from scripts.operate.real_replica import keep_real
 from scripts.operate.refusals import (
     refuse_absence,
     refuse_busy_port,
+    refuse_late_requests,
     refuse_shortage,
     refuse_unbuilt,
 )
@@ -152,6 +153,7 @@ def up(
     if not over_quota:
         refuse_shortage(stack, scenario)
     refuse_absence(stack, paths, scenario)
+    refuse_late_requests(stack, paths, scenario)
     _choose_real_engine(paths, stack, real_engine)
     planned = load_scenario(scenario, paths) if scenario else None
     plan = plan_of(stack)

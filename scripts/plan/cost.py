@@ -16,6 +16,7 @@ from planner.choice.cost import FIELDS, HOURS_PER_MONTH, MEAN_SHARE
 from planner.unit_cost.unit_cost import Traffic
 from scripts.plan.cost_json import cost_as_json
 from scripts.plan.cost_tables import (
+    booking_lines,
     commitment_lines,
     commitment_table,
     group_table,
@@ -52,6 +53,8 @@ def _print_tables(cost: StackCost, budget: Budget | None) -> None:
     console.print()
     print_table(group_table(cost))
     console.print(total_line(cost))
+    for text in booking_lines(cost):
+        console.print(text)
     if budget is not None:
         console.print(of_budget(budget, cost))
     committed = commitment_table(cost.commitments)

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from datetime import date
 from typing import Any
 
+from gke_inference.catalogue.calendar_mode import stamp
 from infra.estimate.cost_parts import Part
 from infra.estimate.stack_cost import Commitment, Commitments, StackCost
 from infra.estimate.unit_costs import by_model
@@ -36,6 +37,18 @@ def cost_as_json(
         "usd_per_month": _totals(lambda field: found.total(field) * HOURS_PER_MONTH),
         "groups": {group.name: _totals(group.total) for group in found.groups},
         "parts": [_part(part) for part in found.parts],
+        "reservations": [
+            {
+                "name": one.name,
+                "region": one.region,
+                "machines": one.machines,
+                "start": stamp(one.period.start),
+                "end": stamp(one.period.end),
+                "usd": one.whole.value,
+                "missing": _texts(one.whole),
+            }
+            for one in found.bookings
+        ],
         "commitments": _commitments(found.commitments),
         **{
             f"by_{key}": {name: _totals(part.total) for name, part in found.bill.by(key).items()}

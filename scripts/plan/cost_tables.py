@@ -72,6 +72,16 @@ def _monthly(amounts: list[Amount]) -> list[str]:
     return [f"{amount * HOURS_PER_MONTH:,.2f}" for amount in amounts]
 
 
+def booking_lines(cost: StackCost) -> Iterator[str]:
+    """Yield the reservations in calendar mode, each with the cost of its whole period."""
+    for one in cost.bookings:
+        yield (
+            f"reservation {one.name} in {one.region}: {one.machines} x {one.rung.machine_type} from"
+            f" {one.period.start:%Y-%m-%d} to {one.period.end:%Y-%m-%d} ({one.period.hours:.4g} h),"
+            f" {one.whole:$,.2f} whether used or not"
+        )
+
+
 def total_line(cost: StackCost) -> str:
     """Return the totals of a stack, per hour and per month."""
     hour = [f"{field} {cost.total(field):$,.2f}" for field in FIELDS]

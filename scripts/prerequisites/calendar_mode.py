@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from gke_inference.catalogue.calendar_mode import TPU_FAMILIES, stamp
 from gke_inference.catalogue.rungs import Rung
 from infra.plan import RegionPlan
 from scripts.prerequisites.finding import Finding, Project, State, judged
@@ -18,14 +19,6 @@ _LEAST_DAYS: Final = 7
 
 _WITHIN_DAYS: Final = 28
 """Maximum lead time of its start. Assumed: no first deployment is planned for later."""
-
-_FAMILIES: Final = {
-    "ct5lp": "VM_FAMILY_CLOUD_TPU_LITE_POD_SLICE_CT5LP",
-    "ct5p": "VM_FAMILY_CLOUD_TPU_POD_SLICE_CT5P",
-    "ct6e": "VM_FAMILY_CLOUD_TPU_LITE_POD_SLICE_CT6E",
-    "tpu7x": "VM_FAMILY_CLOUD_TPU_POD_SLICE_TPU7X",
-}
-"""TPU families in the API, by the first word of their machine types."""
 
 
 def calendar_mode(project: Project) -> Iterator[Finding]:
@@ -58,7 +51,7 @@ def _finding(project: Project, region: RegionPlan, zones: tuple[str, ...], rung:
 
 def _body(rung: Rung, zones: tuple[str, ...], machines: int, now: datetime) -> dict[str, Any]:
     """Return the request (compute/docs/reference/rest/v1/advice/calendarMode, 2026-11-22)."""
-    family = _FAMILIES.get(rung.machine_type.partition("-")[0])
+    family = TPU_FAMILIES.get(rung.machine_type.partition("-")[0])
     resources: dict[str, Any] = (
         {"specificSkuResources": {"instanceCount": machines, "machineType": rung.machine_type}}
         if family is None
@@ -79,15 +72,11 @@ def _body(rung: Rung, zones: tuple[str, ...], machines: int, now: datetime) -> d
         "timeRangeSpec": {
             "maxDuration": seconds,
             "minDuration": seconds,
-            "startTimeNotEarlierThan": _stamp(now),
-            "startTimeNotLaterThan": _stamp(now + timedelta(days=_WITHIN_DAYS)),
+            "startTimeNotEarlierThan": stamp(now),
+            "startTimeNotLaterThan": stamp(now + timedelta(days=_WITHIN_DAYS)),
         },
     }
     return {"futureResourcesSpecs": {"rung": spec}}
-
-
-def _stamp(time: datetime) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _judged(name: str, answer: dict[str, Any]) -> Finding:

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 
+from gke_inference.catalogue.calendar_mode import late, stamp
 from gke_inference.catalogue.rungs import Rung
 from infra.plan import RegionPlan
 from scripts.prerequisites.finding import Finding, Project, State, judged
-from scripts.prerequisites.wanted import replicas_on, reserved
+from scripts.prerequisites.wanted import replicas_on, requested, reserved
 from scripts.shared.google_cloud import NotFound, last
 
 _SUBJECT: Final = "reservation"
@@ -24,15 +26,18 @@ class _Held:
 
 def reservations(project: Project) -> Iterator[Finding]:
     """Yield whether each reservation exists in each of its zones and fits its rung."""
+    own = requested(project.plan)
     for region, rung, zone in reserved(project.plan):
-        yield _finding(project, region, rung, zone)
+        yield _finding(project, region, rung, zone, (zone, rung.reservation) in own)
 
 
 def _owner(project: Project, rung: Rung) -> str:
     return rung.reservation_project or project.id
 
 
-def _finding(project: Project, region: RegionPlan, rung: Rung, zone: str) -> Finding:
+def _finding(
+    project: Project, region: RegionPlan, rung: Rung, zone: str, is_requested: bool
+) -> Finding:
     owner = _owner(project, rung)
     where = zone if owner == project.id else f"{zone} of {owner}"
     name = f"{rung.reservation} in {where}"
@@ -43,11 +48,22 @@ def _finding(project: Project, region: RegionPlan, rung: Rung, zone: str) -> Fin
         try:
             found = project.cloud.get(f"{url}/{rung.reservation}")
         except NotFound:
+            if is_requested:
+                return _requested(name, rung)
             says = f"does not exist; the rung is {rung.label}"
             return Finding(_SUBJECT, name, State.MISSING, says, _create(rung, owner, zone, most))
         return _judged(project, name, rung, found, (least, most))
 
     return judged(project, _SUBJECT, name, look)
+
+
+def _requested(name: str, rung: Rung) -> Finding:
+    """Return whether `up` can still request a reservation for its period."""
+    period = rung.reservation_period
+    problem = "" if period is None else late(rung.kind, period.start, datetime.now(UTC))
+    if problem:
+        return Finding(_SUBJECT, name, State.MISSING, f"does not exist, and {problem}")
+    return Finding(_SUBJECT, name, State.LATER, f"`up` requests {rung.reservation_machines} VMs")
 
 
 def _judged(
@@ -141,5 +157,12 @@ def _create(rung: Rung, owner: str, zone: str, machines: int) -> str:
         f"gcloud compute future-reservations create {rung.reservation} --project={owner}"
         f" --zone={zone} {shape} --reservation-mode=CALENDAR --require-specific-reservation"
         f" --reservation-name={rung.reservation} --planning-status=SUBMITTED"
-        " --start-time=TIME --duration=SECONDS"
+        f" {_when(rung)}"
     )
+
+
+def _when(rung: Rung) -> str:
+    period = rung.reservation_period
+    if period is None:
+        return "--start-time=TIME --duration=SECONDS"
+    return f"--start-time={stamp(period.start)} --end-time={stamp(period.end)}"

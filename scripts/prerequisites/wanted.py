@@ -98,6 +98,16 @@ def reserved(plan: Plan) -> Iterator[tuple[RegionPlan, Rung, str]]:
                         yield region, rung, zone
 
 
+def requested(plan: Plan) -> dict[tuple[str, str | None], tuple[Rung, str]]:
+    """Return the rungs whose reservation the stack requests, with its zone, by zone and name."""
+    return {
+        (rung.reservation_zones[0], rung.reservation): (rung, rung.reservation_zones[0])
+        for region in plan.regions.values()
+        for capacity in region.used_capacity
+        for rung in capacity.reserved_rungs.values()
+    }
+
+
 def replicas_on(region: RegionPlan, rung: Rung) -> tuple[int, int]:
     """Return the initial and the maximum number of machines of a rung.
 

@@ -4,15 +4,17 @@
 and of the list of allocations, which `capacity_ledger.py` keeps for all clusters.
 """
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from twin.host.file_problems import lines_of, parse_yaml
 from twin.world.machines import Machine, Provisioning
@@ -47,6 +49,22 @@ def reservation_of(name: str, owner: str | None) -> str:
     return name if owner is None else f"projects/{owner}/reservations/{name}"
 
 
+class Clock(_Strict):
+    """The date in the twin's cloud."""
+
+    date: AwareDatetime
+    """Date, in UTC."""
+    since: float | None = None
+    """Time at which the date was set, in seconds since the epoch; without it, the date stands."""
+    speed: float = 1.0
+    """Speed of Google's clock since then."""
+
+    def now(self) -> datetime:
+        """Return the current date in the twin's cloud."""
+        passed = 0.0 if self.since is None else (time.time() - self.since) * self.speed
+        return self.date + timedelta(seconds=passed)
+
+
 class StockLine(_Strict):
     """The total stock of an accelerator in a zone."""
 
@@ -58,6 +76,10 @@ class StockLine(_Strict):
     """Name of a reservation of the cluster's project, or `projects/P/reservations/NAME` of another
     project's; `*` and `?` are wildcards."""
     chips: int | Literal["unlimited"]
+    start: AwareDatetime | None = None
+    """Start of a reservation in calendar mode, which is empty before."""
+    end: AwareDatetime | None = None
+    """End of a reservation in calendar mode, which does not exist afterwards."""
 
     @model_validator(mode="after")
     def _reservation_is_named(self) -> "StockLine":
@@ -67,10 +89,25 @@ class StockLine(_Strict):
             )
         return self
 
+    @model_validator(mode="after")
+    def _period_is_of_a_reservation(self) -> "StockLine":
+        if (self.start or self.end) and self.reservation is None:
+            raise ValueError("set 'start' and 'end' only if 'provisioning' is reservation")
+        return self
+
     @property
     def limit(self) -> float:
         """Number of chips."""
         return UNLIMITED if self.chips == "unlimited" else float(self.chips)
+
+    def has_ended(self, now: datetime) -> bool:
+        """Return whether it is a reservation in calendar mode whose period is over."""
+        return self.end is not None and now >= self.end
+
+    def at(self, now: datetime) -> "StockLine":
+        """Return the line with the chips that it has at a time before its end."""
+        is_early = self.start is not None and now < self.start
+        return self.model_copy(update={"chips": 0}) if is_early else self
 
     def covers(self, claim: "Claim") -> bool:
         """Return whether this line serves a claim."""
@@ -105,6 +142,8 @@ class World(_Strict):
     quota: tuple[QuotaLine, ...] = ()
     stock: tuple[StockLine, ...] = ()
     """Stock lines; the first that matches a request serves it."""
+    clock: Clock | None = None
+    """Date in the twin's cloud. By default, the date of this machine."""
     outages: tuple[str, ...] = ()
     """Zones that are down (`*` is a wildcard): their nodes are lost, and none are created there."""
     certificates: tuple[GivenCertificate, ...] = ()
@@ -151,6 +190,27 @@ class World(_Strict):
             and fnmatchcase(name, line.reservation)
             for line in self.stock
         )
+
+    def now(self) -> datetime:
+        """Return the date in the twin's cloud."""
+        return datetime.now(UTC) if self.clock is None else self.clock.now()
+
+    def current(self, ahead: timedelta = timedelta()) -> "World":
+        """Return the world with its current stock (rule reservation.calendar).
+
+        Args:
+            ahead: Time before the end of a reservation from which it counts as ended.
+        """
+        if not any(line.start or line.end for line in self.stock):
+            return self
+        now = self.now()
+        stock = tuple(each.at(now) for each in self.stock if not each.has_ended(now + ahead))
+        return self.model_copy(update={"stock": stock})
+
+    def ended(self, ahead: timedelta = timedelta()) -> tuple[StockLine, ...]:
+        """Return the reservations that are missing in `current`."""
+        until = self.now() + ahead
+        return tuple(line for line in self.stock if line.has_ended(until))
 
     def is_down(self, zone: str) -> bool:
         """Return whether a zone is down."""
@@ -270,12 +330,24 @@ def claim_for(
 
 
 def decide(
-    world: World, holdings: Iterable[Holding], claims: Iterable[Claim], project: str
+    world: World,
+    holdings: Iterable[Holding],
+    claims: Iterable[Claim],
+    project: str,
+    ahead: timedelta = timedelta(),
 ) -> Answer:
     """Return the response to a request for machines, all of them or none.
 
     Quota is checked before stock.
+
+    Args:
+        world: The world.
+        holdings: What is allocated.
+        claims: The request.
+        project: Project name for error messages.
+        ahead: Time before the end of a reservation from which it creates no machines.
     """
+    world = world.current(ahead)
     held = [holding.claim for holding in holdings]
     for claim in claims:
         answer = _decide_one(world, held, claim, project)
@@ -360,12 +432,21 @@ def _unknown_reservation(claim: Claim) -> Answer:
     return Answer("not-found", "NOT_FOUND", message)
 
 
-def to_take_away(world: World, holdings: Iterable[Holding]) -> dict[Holding, str]:
+def to_take_away(
+    world: World, holdings: Iterable[Holding], ahead: timedelta = timedelta()
+) -> dict[Holding, str]:
     """Return the allocations that are no longer granted, with the reason, newest first.
 
     If a line shrinks, Spot machines are preempted and reservations withdrawn; running on-demand and
-    flex-start machines are kept. A zone that is down loses all machines.
+    flex-start machines are kept. A zone that is down loses all machines, and so does a reservation
+    in calendar mode that ends.
+
+    Args:
+        world: The world.
+        holdings: What is allocated.
+        ahead: Notice before the end of a reservation.
     """
+    over, world = world.ended(ahead), world.current(ahead)
     taken: dict[Holding, str] = {}
     used: dict[int, float] = {}
     for holding in sorted(holdings, key=lambda item: item.acquired):
@@ -373,6 +454,11 @@ def to_take_away(world: World, holdings: Iterable[Holding]) -> dict[Holding, str
         if world.is_down(claim.zone):
             taken[holding] = "outage"
             continue
+        if claim.provisioning == "reservation" and any(line.covers(claim) for line in over):
+            name = claim.reservation or ""
+            if not world.has_reservation(claim.zone, claim.accelerator, name):
+                taken[holding] = "ended"
+                continue
         line = _serving_line(world, claim)
         index = next((n for n, other in enumerate(world.stock) if other is line), -1)
         plenty = UNLIMITED if world.default == "plenty" else 0.0

@@ -4,11 +4,14 @@ import sqlite3
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 from twin.host.paths import TwinPaths
 from twin.world.capacity import Answer, Claim, Holding, World, decide, to_take_away
+from twin.world.future_reservations import world_of
 from twin.world.machines import Provisioning
+from twin.world.rules import Rules
 
 _SCHEMA = """
 create table if not exists holdings (
@@ -35,6 +38,8 @@ class Ledger:
         self._cluster = cluster.name
         self._project = project
         self._owner = owner
+        notice = Rules.of(paths).seconds("reservation.calendar.notice")
+        self._notice = timedelta(seconds=notice)
         with self._connection() as connection:
             connection.execute(_SCHEMA)
 
@@ -53,13 +58,14 @@ class Ledger:
 
     def world(self) -> World:
         """Return the current world."""
-        return World.load(self._paths.capacity_file)
+        return world_of(self._paths)
 
     def acquire(self, claims: Sequence[Claim]) -> Answer:
         """Allocate machines, all or none, until `release`."""
         now = time.time()
         with self._connection() as connection:
-            answer = decide(self.world(), self._all(connection), claims, self._project)
+            held = self._all(connection)
+            answer = decide(self.world(), held, claims, self._project, self._notice)
             if answer.granted:
                 connection.executemany(
                     "insert or replace into holdings values (?,?,?,?,?,?,?,?,?)",
@@ -83,7 +89,8 @@ class Ledger:
     def would_grant(self, claims: Sequence[Claim]) -> Answer:
         """Return the response of `acquire` without allocating anything."""
         with self._connection() as connection:
-            return decide(self.world(), self._all(connection), claims, self._project)
+            held = self._all(connection)
+            return decide(self.world(), held, claims, self._project, self._notice)
 
     def release(self, node: str) -> None:
         """Release a node's machine; ignore a machine that is not allocated."""
@@ -113,7 +120,7 @@ class Ledger:
     def to_take_away(self) -> dict[str, str]:
         """Return the nodes of this cluster that lose their machine, with the reason."""
         with self._connection() as connection:
-            taken = to_take_away(self.world(), self._all(connection))
+            taken = to_take_away(self.world(), self._all(connection), self._notice)
         return {
             holding.claim.node: reason
             for holding, reason in taken.items()

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from twin.host.file_problems import lines_of, read_yaml
 from twin.host.paths import TwinPaths
-from twin.world.capacity import StockLine, World, initial
+from twin.world.capacity import Clock, StockLine, World, initial
 from twin.world.events import Events
 from twin.world.quota import QuotaLine
 from twin.world.rules import Rules
@@ -61,6 +61,9 @@ class Step(_Strict):
     """Zones that are down from now on; None for no change."""
     quota: tuple[QuotaLine, ...] | None = None
     """All limits from now on; None for no change."""
+    date: AwareDatetime | None = None
+    """Date of the twin's cloud from now on, which goes on with Google's clock; None for no
+    change."""
 
     @model_validator(mode="after")
     def _has_one_moment(self) -> "Step":
@@ -139,7 +142,10 @@ def changed(world: World, step: Step) -> World:
     outages = world.outages if step.outages is None else step.outages
     quota = world.quota if step.quota is None else step.quota
     stock = (*new.values(), *kept)
-    return world.model_copy(update={"stock": stock, "outages": outages, "quota": quota})
+    update: dict[str, object] = {"stock": stock, "outages": outages, "quota": quota}
+    if step.date is not None:
+        update["clock"] = Clock(date=step.date)
+    return world.model_copy(update=update)
 
 
 def _key(line: StockLine) -> tuple[str, str, str, str | None]:
@@ -162,7 +168,7 @@ class ScenarioRunner:
 
     def prepare(self) -> None:
         """Set the world to the initial state of the scenario."""
-        self.scenario.start.save(self._paths.capacity_file)
+        self._save(self.scenario.start)
 
     def run(
         self,
@@ -185,7 +191,7 @@ class ScenarioRunner:
                 return False
             since = time.time()
             world = changed(World.load(self._paths.capacity_file), step)
-            world.save(self._paths.capacity_file)
+            self._save(world)
             self._events.emit(
                 "scenario.step",
                 self.scenario.name,
@@ -196,6 +202,14 @@ class ScenarioRunner:
             if on_step is not None:
                 on_step(step)
         return True
+
+    def _save(self, world: World) -> None:
+        """Save a world, whose clock starts now if it stands."""
+        clock = world.clock
+        if clock is not None and clock.since is None:
+            running = Clock(date=clock.date, since=time.time(), speed=self._rules.speed)
+            world = world.model_copy(update={"clock": running})
+        world.save(self._paths.capacity_file)
 
     def _wait(self, step: Step, since: float, stop: threading.Event) -> bool:
         if step.after is not None:

@@ -9,7 +9,7 @@ from pulumi_gcp import compute, container
 
 from gke_inference.base.inputs import under
 
-from .pool_blocks import autoscaling, network_config, node_config
+from .pool_blocks import autoscaling, network_config, node_config, upgrades
 from .pool_settings import AcceleratorPoolArgs, PoolSettings, pool_settings
 
 
@@ -96,11 +96,7 @@ class AcceleratorPool(pulumi.ComponentResource):
             placement_policy=placement,
             project=args["project"],
             queued_provisioning={"enabled": True} if settings.queued else None,
-            upgrade_settings={
-                "max_surge": settings.max_surge,
-                "max_unavailable": settings.max_unavailable,
-                "strategy": "SURGE",
-            },
+            upgrade_settings=upgrades(settings),
             opts=under(
                 self,
                 # The autoscaler manages the count, and GKE adds labels.

@@ -5,13 +5,14 @@ from typing import Annotated, NotRequired, TypedDict
 import pulumi
 from pydantic import Field
 
-from gke_inference.base.checked import checked
+from gke_inference.base.checked import checked, keep
 from gke_inference.base.inputs import rung_of, under
 from gke_inference.base.manifests import Manifest, register
 from gke_inference.catalogue.rung_settings import RungArgs
 from gke_inference.catalogue.rungs import Rung
 
 from .compute_class_rules import class_object, image_cache_disk, is_made_by_hand
+from .node_settings import NodeSettings, check_nodes
 from .settings import MAX_RUNGS, PodsPerNode, Unsatisfiable
 
 _UNSATISFIABLE = {
@@ -44,6 +45,8 @@ class ComputeClassArgs(TypedDict):
     move_back: NotRequired[bool]
     """Whether pods move back to an earlier rung when it has capacity again. A move is a restart,
     and multi-host slices cannot be moved. Default: false."""
+    nodes: NotRequired[NodeSettings]
+    """Kubelet, kernel and image of nodes that GKE creates for the class."""
     placement_policy: NotRequired[pulumi.Input[str]]
     """Placement policy for nodes of rungs with `placement` compact: `CompactPlacement.policy_name`.
     Required for such rungs without `node_pools`."""
@@ -76,6 +79,7 @@ class ComputeClass(pulumi.ComponentResource):
             is_moving_back=bool(args.get("move_back", False)),
             max_pods_per_node=args.get("max_pods_per_node", 32),
             node_service_account=args["node_service_account"],
+            nodes=args.get("nodes"),
             placement_policy=args.get("placement_policy"),
             when_unsatisfiable=_UNSATISFIABLE[
                 args.get("when_unsatisfiable", Unsatisfiable.DO_NOT_SCALE_UP)
@@ -108,6 +112,7 @@ def _checked_rungs(args: ComputeClassArgs) -> list[Rung]:
     _check_kinds(rungs)
     _check_zone(rungs)
     _check_placement(args, rungs)
+    _check_nodes(args, rungs)
     if args.get("move_back", False) and any(rung.is_slice for rung in rungs):
         raise pulumi.InputPropertyError(
             "moveBack", "must be false when a rung is a multi-host slice, got true"
@@ -138,6 +143,17 @@ def _check_placement(args: ComputeClassArgs, rungs: list[Rung]) -> None:
         if len(rung.zones) != 1:
             rule = f"must be one zone for compact nodes, got {len(rung.zones)}"
             raise pulumi.InputPropertyError(f"rungs[{at}].zones", rule)
+
+
+def _check_nodes(args: ComputeClassArgs, rungs: list[Rung]) -> None:
+    nodes = args.get("nodes")
+    if nodes is None:
+        return
+    if is_made_by_hand(rungs):
+        rule = "must not be set: the node pools of the rungs have the settings"
+        raise pulumi.InputPropertyError("nodes", rule)
+    has_cache = args.get("image_cache") is not None
+    keep(check_nodes("nodes", nodes, rungs, has_pools=False, has_image_cache=has_cache))
 
 
 def _check_name(name: str) -> None:

@@ -10,6 +10,8 @@ from gke_inference.base.manifests import Manifest, manifest
 from gke_inference.catalogue.quotas import boot_disk
 from gke_inference.catalogue.rungs import Rung
 
+from .node_settings import NodeImage, NodeSettings, class_defaults
+
 FLEX_LEAD_SECONDS = 3600
 """Lead time for requesting the replacement of a flex-start node before it ends."""
 
@@ -29,6 +31,7 @@ def class_object(
     node_service_account: Any,
     when_unsatisfiable: str,
     boot_disk_key: Any = None,
+    nodes: NodeSettings | None = None,
     placement_policy: Any = None,
 ) -> Manifest:
     """Return the ComputeClass.
@@ -47,10 +50,15 @@ def class_object(
         "whenUnsatisfiable": when_unsatisfiable,
     }
     if not by_hand:
+        is_ubuntu = nodes is not None and nodes.image is NodeImage.UBUNTU
         spec["nodePoolConfig"] = {
-            "imageStreaming": {"enabled": True},
+            "imageStreaming": {"enabled": not is_ubuntu},
             "serviceAccount": node_service_account,
         }
+        if nodes is not None and nodes.image is not None:
+            spec["nodePoolConfig"]["imageType"] = f"{nodes.image}_containerd"
+        if defaults := class_defaults(nodes):
+            spec["priorityDefaults"] = defaults
         if any(rung.network == "rdma" for rung in rungs):
             spec["nodePoolConfig"]["dra"] = {"networking": {"enabled": True}}
     return manifest(

@@ -1,5 +1,7 @@
 """Argument blocks of an accelerator pool, built from its validated settings and its rung."""
 
+from typing import cast
+
 from pulumi_gcp import container
 
 from gke_inference.catalogue.accelerators import catalogue_labels
@@ -7,6 +9,7 @@ from gke_inference.catalogue.rungs import Rung
 from gke_inference.cluster.blocks import NODE_SCOPES, SHIELDED
 
 from .compute_class_rules import NETWORK_PROFILE, has_image_cache
+from .node_settings import LocalSsdUse, pool_blocks
 from .pool_settings import RESERVED, AcceleratorPoolArgs, PoolSettings
 
 
@@ -49,8 +52,8 @@ def node_config(
         config["disk_type"] = settings.boot_disk_type
     if "boot_disk_key" in args:
         config["boot_disk_kms_key"] = args["boot_disk_key"]
-    if settings.local_ssds:
-        config["ephemeral_storage_local_ssd_config"] = {"local_ssd_count": settings.local_ssds}
+    _use_local_ssds(config, settings)
+    config.update(cast("container.NodePoolNodeConfigArgsDict", pool_blocks(settings.nodes)))
     if rung.kind == "gpu":
         config["guest_accelerators"] = [
             {
@@ -65,6 +68,36 @@ def node_config(
         ]
     _buy(config, rung)
     return config
+
+
+def _use_local_ssds(config: "container.NodePoolNodeConfigArgsDict", settings: PoolSettings) -> None:
+    if not settings.local_ssds:
+        return
+    if settings.nodes is not None and settings.nodes.local_ssd_use is LocalSsdUse.BLOCK:
+        config["local_nvme_ssd_block_config"] = {"local_ssd_count": settings.local_ssds}
+    else:
+        config["ephemeral_storage_local_ssd_config"] = {"local_ssd_count": settings.local_ssds}
+
+
+def upgrades(settings: PoolSettings) -> "container.NodePoolUpgradeSettingsArgsDict":
+    """Return the upgrade settings: surge, or blue-green."""
+    given = settings.blue_green
+    if given is None:
+        return {
+            "max_surge": settings.max_surge,
+            "max_unavailable": settings.max_unavailable,
+            "strategy": "SURGE",
+        }
+    return {
+        "blue_green_settings": {
+            "node_pool_soak_duration": f"{given.soak_seconds}s",
+            "standard_rollout_policy": {
+                "batch_node_count": given.batch_nodes,
+                "batch_soak_duration": f"{given.batch_soak_seconds}s",
+            },
+        },
+        "strategy": "BLUE_GREEN",
+    }
 
 
 def _buy(config: "container.NodePoolNodeConfigArgsDict", rung: Rung) -> None:

@@ -10,7 +10,7 @@ from typing import NotRequired, TypedDict
 import pulumi
 
 from gke_inference.base.checked import checked, keep
-from gke_inference.base.inputs import name_of, rung_of, user_labels
+from gke_inference.base.inputs import camel, name_of, rung_of, user_labels
 from gke_inference.catalogue.accelerators import (
     TPU_GENERATIONS,
     accelerator,
@@ -21,14 +21,17 @@ from gke_inference.catalogue.node_networks import INTERFACE_NETWORKS, interface_
 from gke_inference.catalogue.rung_settings import RungArgs
 from gke_inference.catalogue.rungs import CLAIMED_PROVISIONING, Rung
 
+from .node_settings import NodeSettings, check_nodes
 from .settings import (
     MAX_SURGE,
     MAX_UNAVAILABLE,
+    BlueGreen,
     BootDiskGib,
     GpuDriver,
     PoolFloor,
     PoolNodes,
     UpgradeNodes,
+    check_blue_green,
     check_limits,
     check_upgrades,
 )
@@ -70,6 +73,9 @@ class AcceleratorPoolArgs(TypedDict):
     additional_networks: NotRequired[list[AdditionalNetworkArgs]]
     """Networks of the accelerators' interfaces, one for each. Required for a rung with network
     `tcpx` or `tcpxo`, in a cluster with `multi_networking`; otherwise, not allowed."""
+    blue_green: NotRequired[BlueGreen]
+    """Blue-green upgrades, which need as many machines again. Not allowed with `max_surge`,
+    `max_unavailable`, slices, compact nodes, flex-start and reserved rungs."""
     boot_disk_key: NotRequired[pulumi.Input[str]]
     """Cloud KMS key for the boot disks. Default: Google-managed keys."""
     boot_disk_gib: NotRequired[BootDiskGib]
@@ -99,6 +105,8 @@ class AcceleratorPoolArgs(TypedDict):
     """Nodes that an upgrade may remove at a time. 0 requires `maxSurge`. Default: 1."""
     min_nodes: NotRequired[PoolFloor]
     """Minimum number of nodes. Flex-start requires 0. Default: 0."""
+    nodes: NotRequired[NodeSettings]
+    """Kubelet, kernel and local SSDs of the nodes."""
     placement_policy: NotRequired[pulumi.Input[str]]
     """Placement policy for a rung with `placement` compact: `CompactPlacement.policy_name`.
     Default: a policy that GKE creates for this pool alone."""
@@ -114,6 +122,7 @@ class PoolSettings:
     """Pool settings with all defaults."""
 
     additional_networks: list[AdditionalNetworkArgs]
+    blue_green: BlueGreen | None
     boot_disk_gib: int
     boot_disk_type: str | None
     compute_class: str | None
@@ -127,6 +136,7 @@ class PoolSettings:
     max_surge: int
     max_unavailable: int
     min_nodes: int
+    nodes: NodeSettings | None
     pool_name: str
     public_nodes: bool
     queued: bool
@@ -168,6 +178,7 @@ def pool_settings(args: AcceleratorPoolArgs) -> PoolSettings:
     chip = accelerator(rung.accelerator)
     return PoolSettings(
         additional_networks=_additional_networks(args, rung),
+        blue_green=_blue_green(args, rung),
         boot_disk_gib=args.get("boot_disk_gib", 100),
         boot_disk_type=args.get("boot_disk_type") or rung.boot_disk_type,
         compute_class=_compute_class(args),
@@ -181,6 +192,7 @@ def pool_settings(args: AcceleratorPoolArgs) -> PoolSettings:
         max_surge=surge,
         max_unavailable=unavailable,
         min_nodes=least,
+        nodes=_nodes(args, rung),
         pool_name=name_of(args, "pool_name", "node_pool"),
         public_nodes=args.get("public_nodes", False),
         queued=_queued(args, rung),
@@ -208,6 +220,26 @@ def _node_range(args: AcceleratorPoolArgs, rung: Rung) -> tuple[int, int]:
         raise pulumi.InputPropertyError("minNodes", f"must be 0 with flex-start, got {least}")
     keep(check_limits("", least, most))
     return least, most
+
+
+def _blue_green(args: AcceleratorPoolArgs, rung: Rung) -> BlueGreen | None:
+    given = args.get("blue_green")
+    if given is None:
+        return None
+    for name in ("max_surge", "max_unavailable"):
+        if name in args:
+            rule = "must not be set with blueGreen, which has its own batches"
+            raise pulumi.InputPropertyError(camel(name), rule)
+    keep(check_blue_green("blue_green", rung))
+    return given
+
+
+def _nodes(args: AcceleratorPoolArgs, rung: Rung) -> NodeSettings | None:
+    nodes = args.get("nodes")
+    if nodes is not None:
+        has_cache = "image_cache" in args
+        keep(check_nodes("nodes", nodes, [rung], has_pools=True, has_image_cache=has_cache))
+    return nodes
 
 
 def _check_compact(rung: Rung, most: int, surge: int) -> None:

@@ -7,7 +7,8 @@ from pydantic import Field
 
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import join
-from gke_inference.settings import Word
+from gke_inference.catalogue.rungs import Rung
+from gke_inference.settings import Settings, Word
 
 PoolNodes = Annotated[int, Field(ge=1, le=1000)]
 """Maximum nodes of a pool."""
@@ -24,6 +25,25 @@ MAX_SURGE: Final = 0
 MAX_UNAVAILABLE: Final = 1
 MAX_RUNGS: Final = 10
 """Most rungs of a class: the practical limit of a compute class."""
+
+
+SoakSeconds = Annotated[int, Field(ge=0, le=604_800)]
+"""Pause of a blue-green upgrade in seconds, 7 days at most."""
+
+
+class BlueGreen(Settings):
+    """A blue-green upgrade: new nodes beside the old ones, which go batch by batch.
+
+    Range of the pauses: docs.cloud.google.com/kubernetes-engine/docs/concepts/
+    node-pool-upgrade-strategies, known, not re-read.
+    """
+
+    batch_nodes: UpgradeNodes = 1
+    """Old nodes that are drained at a time."""
+    batch_soak_seconds: SoakSeconds = 0
+    """Pause after each batch, in seconds."""
+    soak_seconds: SoakSeconds = 3600
+    """Time for which the drained old nodes stay, in seconds, so that the upgrade can be undone."""
 
 
 class GpuDriver(Word):
@@ -46,6 +66,23 @@ def check_upgrades(where: str, max_surge: int, max_unavailable: int) -> Iterator
     if not max_surge and not max_unavailable:
         rule = "must be at least 1 when max_surge is 0: nodes could not be upgraded"
         yield InputError(join(where, "max_unavailable"), rule, max_unavailable)
+
+
+def check_blue_green(where: str, rung: Rung) -> Iterator[InputError]:
+    """Yield the problem of a blue-green upgrade of a rung that cannot double its nodes.
+
+    GKE has surge upgrades only for compact nodes (cluster-toolkit @1047080
+    modules/compute/gke-node-pool); the others have no second set of machines.
+    """
+    why = ""
+    if rung.is_slice:
+        why = "a slice of several hosts, which is re-created as a whole"
+    elif rung.placement == "compact":
+        why = "compact nodes, which have only surge upgrades"
+    elif rung.reservation is not None or rung.provisioning == "flex-start":
+        why = f"{rung.provisioning} nodes, which have no second set of machines"
+    if why:
+        yield InputError(where, f"must not be set for {why}")
 
 
 def check_limits(where: str, min_nodes: int, max_nodes: int) -> Iterator[InputError]:

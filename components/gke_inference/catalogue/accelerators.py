@@ -159,8 +159,8 @@ class Accelerator:
     restricted_zones: dict[str, tuple[str, ...]]
     """Zones that are not open to all customers, such as single-tenant ones, with the provisioning
     models there."""
-    flex_start_zones: tuple[str, ...] | None
-    """The only zones with flex-start, or `None` for all zones."""
+    zones_by_provisioning: dict[str, tuple[str, ...]]
+    """The only zones with a provisioning model, for models that have a list of their own."""
     confidence: str
 
     @property
@@ -277,8 +277,9 @@ def zones_of(name: str, region: str, provisioning: str | None = None) -> tuple[s
         None if the accelerator is offered but its zones are not listed, so any zone may have it.
     """
     chip = accelerator(name)
-    if provisioning == "flex-start" and chip.flex_start_zones is not None:
-        return tuple(zone for zone in chip.flex_start_zones if region_of(zone) == region)
+    own = chip.zones_by_provisioning.get(provisioning or "")
+    if own is not None:
+        return tuple(zone for zone in own if region_of(zone) == region)
     listed = chip.zones.get(region, ())
     if region in chip.zones and not listed:
         return None
@@ -351,7 +352,10 @@ def _parse(name: str, entry: dict[str, Any]) -> Accelerator:
         tflops=entry["tflops"],
         devices_per_chip=entry["devices_per_chip"],
         link_gb_per_s=entry["link_gb_per_s"],
-        machines=tuple(_machine(key, body) for key, body in entry["machine_types"].items()),
+        machines=tuple(
+            _machine(key, body, has_calendar=entry.get("calendar", True))
+            for key, body in entry["machine_types"].items()
+        ),
         slices=_slices(entry.get("topologies", {})),
         slice_placement=entry.get("slice_placement"),
         compact=CompactPlacement(**entry["compact"]) if "compact" in entry else None,
@@ -364,13 +368,18 @@ def _parse(name: str, entry: dict[str, Any]) -> Accelerator:
         restricted_zones={
             zone: tuple(ways) for zone, ways in entry.get("restricted_zones", {}).items()
         },
-        flex_start_zones=tuple(entry["flex_start_zones"]) if "flex_start_zones" in entry else None,
+        zones_by_provisioning={
+            way: tuple(entry[key])
+            for way, key in (("calendar", "calendar_zones"), ("flex-start", "flex_start_zones"))
+            if key in entry
+        },
         confidence=entry["confidence"],
     )
 
 
-def _machine(name: str, body: dict[str, Any]) -> Machine:
-    rest: dict[str, Any] = {**body, "sold_as": tuple(body.get("sold_as", PROVISIONING))}
+def _machine(name: str, body: dict[str, Any], *, has_calendar: bool) -> Machine:
+    usual = [way for way in PROVISIONING if has_calendar or way != Provisioning.CALENDAR]
+    rest: dict[str, Any] = {**body, "sold_as": tuple(body.get("sold_as", usual))}
     if "network" in body:
         rest["network"] = AcceleratorNetwork(**body["network"])
     return Machine(name=name, **rest)

@@ -15,6 +15,7 @@ from gke_inference.settings.fields import (
 )
 
 from .accelerators import Provisioning, accelerator, accelerator_names, region_of
+from .calendar_mode import ReservationPeriod
 from .node_networks import NodeNetwork
 from .node_placement import NodePlacement
 
@@ -62,6 +63,12 @@ class RungSettings(Settings):
     """Project that owns the reservation. By default, the cluster's project."""
     reservation_zones: tuple[Zone, ...] | None = Field(default=None, min_length=1)
     """Zones of the reservation. The rung exists only in their regions."""
+    reservation_period: ReservationPeriod | None = None
+    """Period of a reservation in calendar mode. Before and after it, the class uses its other
+    rungs. Costs count the rung for this period only. Only with `calendar`."""
+    reservation_machines: int | None = Field(default=None, ge=1, le=1000)
+    """VMs that the stack reserves for the period, in one zone. It is a purchase: Google neither
+    changes nor cancels the request. By default, the reservation exists. Only with `calendar`."""
     zones: tuple[Zone, ...] | None = Field(default=None, min_length=1)
     """Zones to use, for rungs that are not reserved. The rung exists only in their regions. By
     default, every zone of a region."""

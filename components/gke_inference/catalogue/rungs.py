@@ -26,6 +26,7 @@ from .accelerators import (
     tpu_slice,
     zones_of,
 )
+from .calendar_mode import RESERVED_BY_PROVIDER, Period, period_of
 from .input_error import UNSAID, Bare, InputError
 from .node_networks import node_network
 from .node_placement import node_placement
@@ -69,6 +70,10 @@ class Rung:
     """`rdma`, `tcpx`, `tcpxo` or `tcp`, or None if replicas need no other node."""
     placement: str | None = None
     """`compact`, or None for any place in the zone."""
+    reservation_period: Period | None = None
+    """Period of a reservation in calendar mode, if it is known."""
+    reservation_machines: int | None = None
+    """VMs that the stack reserves, or None for a reservation that exists."""
 
     @property
     def chips(self) -> int:
@@ -155,6 +160,8 @@ def check_rung(
         boot_disk_type=_checked_boot_disk(values, node.name, where),
         network=node_network(values.network, chip.name, node, hosts, where),
         placement=node_placement(values.placement, chip.name, provisioning, where),
+        reservation_period=_checked_period(values, where),
+        reservation_machines=_checked_machines_reserved(values, chip, hosts, where),
     )
 
 
@@ -186,6 +193,42 @@ def _check_reservation(rung: RungSettings, where: str) -> None:
         if value is not None:
             shown = value if isinstance(value, str) else list(value)
             _refuse(where, field, f"must not be set with {way}", shown)
+
+
+def _checked_period(values: RungSettings, where: str) -> Period | None:
+    given = values.reservation_period
+    if given is None:
+        return None
+    if values.provisioning is not Provisioning.CALENDAR:
+        rule = f"must not be set with {values.provisioning}: only calendar has a period"
+        _refuse(where, "reservation_period", rule)
+    return period_of(given, f"{where}.reservation_period" if where else "reservation_period")
+
+
+def _checked_machines_reserved(
+    values: RungSettings, chip: Accelerator, hosts: int, where: str
+) -> int | None:
+    """Return the VMs that the stack reserves: whole replicas, in one zone of its own project."""
+    given, field = values.reservation_machines, "reservation_machines"
+    if given is None:
+        return None
+    if values.reservation_period is None:
+        rule = "must be unset without 'reservation_period', which says when to reserve"
+        _refuse(where, field, rule, given)
+    if chip.kind == "tpu" and chip.name not in RESERVED_BY_PROVIDER:
+        able = " and ".join(RESERVED_BY_PROVIDER)
+        rule = f"must be unset for {chip.name}: Pulumi's provider reserves only {able}"
+        _refuse(where, field, rule, given)
+    if given % hosts:
+        _refuse(where, field, f"must be a multiple of {hosts}, the hosts of a replica", given)
+    zones = values.reservation_zones or ()
+    if len(zones) != 1:
+        rule = f"must be one zone for the reservation of {field}"
+        _refuse(where, "reservation_zones", rule, list(zones))
+    if values.reservation_project is not None:
+        rule = f"must be unset with {field}: the stack reserves in its own project"
+        _refuse(where, "reservation_project", rule, values.reservation_project)
+    return given
 
 
 def _checked_slice(values: RungSettings, chip: Accelerator, where: str) -> Slice:
@@ -255,8 +298,8 @@ def _check_offered(chip: Accelerator, provisioning: str, region: str, where: str
         f"; {zone} is single-tenant: only {' and '.join(ways)} there"
         for zone, ways in alone.items()
     )
-    is_flex = provisioning == "flex-start" and chip.flex_start_zones is not None
-    rule = f"must be offered in {region}{' by flex-start' if is_flex else ''}"
+    has_own_zones = provisioning in chip.zones_by_provisioning
+    rule = f"must be offered in {region}{f' by {provisioning}' if has_own_zones else ''}"
     _refuse(where, "accelerator", rule, Bare(chip.name), f", which is in {known}{note}")
 
 

@@ -47,6 +47,7 @@ _REFERENCE: Final = r"^([\w.-]+/[\w.-]+/)?[\w.-]+$"
 _OBJECT_NAME: Final = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 _TABLE: Final = r"^[a-z][-a-z0-9]{4,28}[a-z0-9]\.[A-Za-z0-9_]+\.[A-Za-z0-9_]+$"
 _SOURCE: Final = r"^projects/[^/]+/locations/[^/]+/connections/[^/]+/repositories/[^/]+$"
+_MOMENT: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"
 AUDIENCE: Final = r"^/projects/[0-9]+/global/backendServices/[0-9]+$"
 
 PATTERN_WORDS: Final = {
@@ -89,6 +90,7 @@ PATTERN_WORDS: Final = {
     _OBJECT_NAME: "lowercase letters, digits, hyphens and dots",
     _TABLE: "a table of BigQuery, PROJECT.DATASET.TABLE",
     _REFERENCE: "a stack such as platform-prod, or ORGANIZATION/PROJECT/STACK",
+    _MOMENT: "a quoted time in UTC such as 2027-01-11T08:00:00Z",
     _KEY_NAME: "projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY",
 }
 """What each pattern expects, worded for an error message."""
@@ -127,6 +129,7 @@ ImageSize = Annotated[str, Field(pattern=_IMAGE_SIZE)]
 Digest = Annotated[str, Field(pattern=_DIGEST)]
 Branch = Annotated[str, Field(pattern=_BRANCH, max_length=100)]
 SourceRepository = Annotated[str, Field(pattern=_SOURCE)]
+Moment = Annotated[str, Field(pattern=_MOMENT)]
 GkeVersion = Annotated[str, Field(pattern=_GKE_VERSION)]
 BillingAccount = Annotated[str, Field(pattern=_BILLING_ACCOUNT)]
 TopicName = Annotated[str, Field(pattern=_TOPIC)]

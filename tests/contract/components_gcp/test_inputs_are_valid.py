@@ -47,7 +47,7 @@ RUNGS: dict[str, dict[str, Any]] = {
     "spot": {**V6E, "provisioning": "spot"},
     "flex-start": {"accelerator": "nvidia-l4", "count": 1, "provisioning": "flex-start"},
     "reservation": {**V6E, "provisioning": "reservation", **RESERVED},
-    "calendar": {**V6E, "provisioning": "calendar", **RESERVED},
+    "calendar": {**V6E, "provisioning": "calendar", **RESERVED, "allow_unlisted_zones": True},
     "two hosts": {
         "accelerator": "tpu7x",
         "topology": "2x2x2",

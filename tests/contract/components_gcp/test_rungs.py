@@ -9,6 +9,14 @@ from gke_inference.catalogue.rungs import Rung
 from gke_inference.catalogue.rungs import check_rung as typed_check_rung
 
 V6E = {"accelerator": "tpu-v6e", "topology": "2x2", "provisioning": "on-demand"}
+WEEK = {"start": "2027-01-11T08:00:00Z", "end": "2027-01-18T08:00:00Z"}
+BOOKED = {**V6E, "provisioning": "calendar", "reservation": "launch-week"}
+REQUESTED = {
+    **BOOKED,
+    "reservation_zones": ["us-east5-b"],
+    "reservation_period": WEEK,
+    "reservation_machines": 2,
+}
 L4 = {"accelerator": "nvidia-l4", "count": 1, "provisioning": "spot"}
 FLEX = {"provisioning": "flex-start"}
 RESERVED = {"provisioning": "reservation", "reservation": "v6e-prod"}
@@ -81,6 +89,30 @@ def test_a_reservation_keeps_its_name_project_and_zones():
 def test_a_calendar_rung_is_a_named_reservation():
     rung = check_rung({**V6E, "provisioning": "calendar", "reservation": "load-test"})
     assert rung.reservation == "load-test"
+
+
+def test_a_period_is_known_in_utc_with_the_machines_to_reserve():
+    rung = check_rung(REQUESTED, region="us-east5")
+    assert rung.reservation_period is not None
+    assert (rung.reservation_period.hours, rung.reservation_period.label) == (
+        168,
+        "2027-01-11 to 2027-01-18",
+    )
+    assert rung.reservation_machines == 2
+
+
+def test_calendar_mode_has_its_own_accelerators_and_zones():
+    booked = {**BOOKED, "reservation_zones": ["us-central1-b"]}
+    with pytest.raises(InputError, match=r"by calendar \(none in us-central1\)"):
+        check_rung(booked)
+    with pytest.raises(InputError, match="offered in us-central1 by calendar, got tpu-v6e, which"):
+        check_rung(BOOKED, region="us-central1")
+    small = {"accelerator": "nvidia-l4", "count": 1, "provisioning": "calendar"}
+    with pytest.raises(InputError, match="must be reservation or on-demand or flex-start or spot"):
+        check_rung({**small, "reservation": "week"})
+    newest = {"accelerator": "tpu7x", "topology": "2x2x1", "reservation_zones": ["us-central1-c"]}
+    with pytest.raises(InputError, match="Pulumi's provider reserves only tpu-v5e and tpu-v6e"):
+        check_rung({**REQUESTED, **newest})
 
 
 def test_a_zone_newer_than_the_catalogue_can_be_trusted():
@@ -175,6 +207,56 @@ REFUSED = {
         {**V6E, "provisioning": "calendar", "reservation": ""},
         "reservation",
         "must be lowercase letters, digits and hyphens",
+    ),
+    "a period with on-demand": (
+        {**V6E, "reservation_period": WEEK},
+        "reservation_period",
+        "must not be set with on-demand: only calendar has a period",
+    ),
+    "a period whose end is before its start": (
+        {**BOOKED, "reservation_period": {**WEEK, "end": "2027-01-10T08:00:00Z"}},
+        "reservation_period.end",
+        "must be after start (2027-01-11T08:00:00Z), got '2027-01-10T08:00:00Z'",
+    ),
+    "a period of half a day": (
+        {**BOOKED, "reservation_period": {**WEEK, "end": "2027-01-11T20:00:00Z"}},
+        "reservation_period.end",
+        "must be 1 to 90 days after start (2027-01-11T08:00:00Z), got '2027-01-11T20:00:00Z', 0.5",
+    ),
+    "a period of 91 days": (
+        {**BOOKED, "reservation_period": {**WEEK, "end": "2027-04-12T08:00:00Z"}},
+        "reservation_period.end",
+        "must be 1 to 90 days",
+    ),
+    "a day that does not exist": (
+        {**BOOKED, "reservation_period": {**WEEK, "start": "2027-02-30T08:00:00Z"}},
+        "reservation_period.start",
+        "must be a time that exists, got '2027-02-30T08:00:00Z'",
+    ),
+    "a day without a time": (
+        {**BOOKED, "reservation_period": {**WEEK, "start": "2027-01-11"}},
+        "reservation_period.start",
+        "must be a quoted time in UTC such as 2027-01-11T08:00:00Z, got '2027-01-11'",
+    ),
+    "machines to reserve without a period": (
+        {**BOOKED, "reservation_machines": 2},
+        "reservation_machines",
+        "must be unset without 'reservation_period'",
+    ),
+    "machines to reserve in two zones": (
+        {**REQUESTED, "reservation_zones": ["us-east5-a", "us-east5-b"]},
+        "reservation_zones",
+        "must be one zone for the reservation of reservation_machines",
+    ),
+    "machines to reserve in another project": (
+        {**REQUESTED, "reservation_project": "acme-shared"},
+        "reservation_project",
+        "must be unset with reservation_machines",
+    ),
+    "machines for half a slice": (
+        {**REQUESTED, "topology": "4x4", "reservation_machines": 6},
+        "reservation_machines",
+        "must be a multiple of 4, the hosts of a replica, got 6",
     ),
     "a reservation with zones of its own": (
         {**V6E, **RESERVED, "zones": ["us-east5-b"]},

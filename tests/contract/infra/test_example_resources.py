@@ -111,6 +111,7 @@ ABOUT: dict[str, dict[str, int]] = {
     "internal-front": FLEET,
     "shared-adapters": {"Instance": 1, "PersistentVolume": 1, "PersistentVolumeClaim": 1},
     "lustre-adapters": {"Instance": 1, "PersistentVolume": 1, "PersistentVolumeClaim": 1},
+    "calendar-mode": {"CalendarReservation": 1, "FutureReservation": 1, "ComputeClass": 2},
     "archive": {"Bucket": 3, "BucketIAMMember": 4, "Subscription": 2},
     "rdma": {"LeaderWorkerSet": 1, "ResourceClaimTemplate": 1},
     "batch-slices": {"ClusterQueue": 1, "JobSetOperator": 1, "PodMonitoring": 7},

@@ -93,7 +93,8 @@ def test_a_reservation_of_another_project_takes_its_quota() -> None:
 
 
 def test_calendar_mode_takes_no_quota_of_chips() -> None:
-    booked = changed("local", ([*RUNGS, 0, "provisioning"], "calendar"))
+    newer = ([*RUNGS, 0, "allow_unlisted_zones"], True)
+    booked = changed("local", ([*RUNGS, 0, "provisioning"], "calendar"), newer)
     found = by_label(booked)
     assert "TPUS_PER_TPU_FAMILY CT6E" not in found
     assert found["HDB_TOTAL_GB"].amount > 0

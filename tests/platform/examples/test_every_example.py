@@ -13,6 +13,7 @@ pytestmark = [pytest.mark.needs_tools, pytest.mark.soak, pytest.mark.timeout(180
 
 STACKS = {
     "archive": ["archive"],
+    "calendar-mode": ["calendar-mode"],
     "client-certificates": ["client-certificates"],
     "disaggregation": ["disaggregation"],
     "image-models": ["image-models"],

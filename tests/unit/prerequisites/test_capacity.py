@@ -174,8 +174,12 @@ def test_nobody_tells_the_odds_of_a_tpu(project):
 
 def booked(project: Project, capacity: str) -> Project:
     """Return it with the first rung of a capacity in calendar mode."""
-    rung = ["capacity", capacity, "rungs", 0, "provisioning"]
-    platform = parse(json.dumps(edited("prod", [{"at": rung, "value": "calendar"}])))
+    rung = ["capacity", capacity, "rungs", 0]
+    edits = [
+        {"at": [*rung, "provisioning"], "value": "calendar"},
+        {"at": [*rung, "allow_unlisted_zones"], "value": True},
+    ]
+    platform = parse(json.dumps(edited("prod", edits)))
     return replace(project, plan=resolve(platform))
 
 

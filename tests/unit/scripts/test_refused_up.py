@@ -3,27 +3,31 @@
 import json
 import re
 import time
+from datetime import datetime
 
 import pytest
 
 from gke_inference.catalogue.versions import builds
 from infra.plan import resolve
-from infra.reading.load import read
+from infra.reading.load import parse, platform_of, read
 from infra.stack import Dns, Front, ImageCache, Images, ResultsKind, Stream, StreamResults
 from infra.stack.images import PullThrough, UpstreamCredentials
 from scripts.operate import refusals
-from scripts.operate.refusals import refuse_absence, refuse_unbuilt
+from scripts.operate.refusals import refuse_absence, refuse_late_requests, refuse_unbuilt
 from scripts.shared.scenario_files import scenario_file
 from scripts.terminal.console import CheckFailedError
+from tests.shipped_stacks import EXAMPLES
 from twin.host import paths as host_paths
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.server import world_of
 from twin.world.built_images import REPOSITORY as REPOSITORY_TYPE
 from twin.world.built_images import push
-from twin.world.capacity import GivenCertificate, StockLine, World, initial
+from twin.world.capacity import Clock, GivenCertificate, StockLine, World, initial
+from twin.world.future_reservations import REQUEST
 from twin.world.scenario import load, names
-from twin.world.store import Record
+from twin.world.store import Record, Store, new_record
 
+CALENDAR = "calendar-mode/Pulumi.calendar-mode.yaml"
 CERTIFICATE = "models-example-com"
 SNAPSHOT = "projects/acme-images/global/snapshots/llama-3-3-70b-instruct"
 IMAGE = "projects/acme-images/global/images/acme-engines"
@@ -338,3 +342,35 @@ def test_a_new_twin_has_the_reservation_of_the_stack_local_only(paths):
     World().save(paths.capacity_file)
     with pytest.raises(CheckFailedError, match="no reservation v6e-local in us-central1-b"):
         refuse_absence("local", paths)
+
+
+@pytest.fixture
+def launch(monkeypatch):
+    """Make the example in calendar mode the stack that is started."""
+    plan = resolve(parse(json.dumps(platform_of(EXAMPLES / CALENDAR))))
+    monkeypatch.setattr(refusals, "plan_of", lambda _: plan)
+
+
+def it_is(paths, date: str) -> None:
+    World(clock=Clock(date=datetime.fromisoformat(date))).save(paths.capacity_file)
+
+
+def test_a_reservation_that_the_stack_requests_need_not_be_there(paths, launch):
+    it_is(paths, "2027-01-08T08:00:00Z")
+    refuse_absence("calendar-mode", paths)
+    refuse_late_requests("calendar-mode", paths)
+
+
+def test_a_reservation_whose_start_is_past_is_not_requested(paths, launch):
+    it_is(paths, "2027-01-12T08:00:00Z")
+    with pytest.raises(CheckFailedError) as error:
+        refuse_late_requests("calendar-mode", paths)
+    assert str(error.value) == (
+        "calendar-mode: reservation launch-week in us-east5-b cannot be requested on 2027-01-12 "
+        "08:00 (date of the twin's cloud): the start 2027-01-11T08:00:00Z is in the past. Choose a "
+        f"later reservation_period, or set `clock: {{date: ...}}` in {paths.capacity_file}"
+    )
+    path = "projects/acme-inference-launch/zones/us-east5-b/futureReservations/launch-week"
+    record = new_record(REQUEST, path, "launch-week", "acme-inference-launch", "", {}, {})
+    Store(paths.cloud_db).add(record, [])
+    refuse_late_requests("calendar-mode", paths)  # it was requested in time

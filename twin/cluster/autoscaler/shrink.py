@@ -85,7 +85,8 @@ class Shrinker:
                 del self._notices[key]
 
     def _give_notice(self, key: str, group: list[Node], reason: str, now: float) -> None:
-        seconds = 0.0 if reason == "outage" else self._ctx.rules.scaled("node.spot.notice")
+        rule = _NOTICES.get(reason)
+        seconds = 0.0 if rule is None else self._ctx.rules.scaled(rule)
         self._notices[key] = _Notice(reason, now + seconds)
         for node in group:
             self._ctx.events.emit(
@@ -153,8 +154,15 @@ class Shrinker:
         return rules.scaled("node.scale-down.delay")
 
 
+_NOTICES = {
+    "preempted": "node.spot.notice",
+    "withdrawn": "node.spot.notice",
+    "ended": "reservation.calendar.notice",
+}
+"""Rules with the time between a notice and the end of the machine; none for an outage."""
 _ENDS = {
     "preempted": "spot machine preempted",
     "withdrawn": "reservation withdrawn",
+    "ended": "reservation ended",
     "outage": "zone is down",
 }

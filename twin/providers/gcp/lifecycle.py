@@ -11,6 +11,7 @@ from twin.providers.gcp.effects.secret_store import next_version
 from twin.providers.gcp.operations import EngineGoneError, Operation, Operations
 from twin.providers.gcp.resources import refusals
 from twin.providers.gcp.resources.computed_outputs import created, updated
+from twin.providers.gcp.resources.future_reservations import check_future_reservation
 from twin.providers.gcp.resources.given import is_given
 from twin.providers.gcp.resources.identity import resource_id
 from twin.providers.gcp.resources.members import check_member
@@ -102,6 +103,7 @@ class Lifecycle:
         check_grant(known, placed, project, self._capacity)
         check_network_quota(known, placed, project, store, self._capacity)
         check_credentials(known, placed, project, store, since)
+        check_future_reservation(known, placed, self._capacity)
         outputs = created(known, placed, identifier, urn, configured)
         name = _name(known, placed, identifier)
         record = new_record(known.token, identifier, name, project, urn, inputs, outputs)

@@ -38,7 +38,14 @@ class Fixed:
 
 _PROVIDER = "hashicorp/terraform-provider-google-beta@93c65b2d60"
 _NAMED = Fixed(f"{_PROVIDER}, URL of the update", is_address=True)
+_REQUEST = Fixed("docs.cloud.google.com/tpu/docs/calendar-mode-reservation, limitations")
 FIXED: dict[str, dict[str, Fixed]] = {
+    "compute/futureReservation": {
+        "specificSkuProperties.instanceProperties.machineType": _REQUEST,
+        "specificSkuProperties.totalCount": _REQUEST,
+        "timeWindow.endTime": _REQUEST,
+        "timeWindow.startTime": _REQUEST,
+    },
     "compute/resourcePolicy": {"name": _NAMED},
     "compute/subnetwork": {
         "ipv6AccessType": Fixed(f"{_PROVIDER}, website/docs/r/compute_subnetwork"),
@@ -78,8 +85,9 @@ def check_fixed(known: Resource, old: Json, new: Json) -> None:
         CloudError: the first such change.
     """
     for name, fixed in FIXED.get(known.kind, {}).items():
-        before, after = str(old.get(name) or fixed.unset), str(new.get(name) or "")
-        if not before or not after or is_unknown(after) or before == after:
+        wanted = get_path(new, name)
+        before, after = str(get_path(old, name) or fixed.unset), str(wanted or "")
+        if not before or not after or is_unknown(wanted) or before == after:
             continue
         if fixed.is_address:
             if last_segment(before) != last_segment(after):

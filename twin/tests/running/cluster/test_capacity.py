@@ -208,6 +208,45 @@ def test_work_moves_back_when_the_better_rung_has_capacity_again(cluster):
     cluster.remove("back")
 
 
+def test_a_reservation_in_calendar_mode_is_used_in_its_period_and_left_at_its_end(cluster):
+    named = {"affinity": "Specific", "specific": [{"name": "week", "zones": ["us-central1-a"]}]}
+    start, end = "2027-01-11T08:00:00Z", "2027-01-18T08:00:00Z"
+    reservation = {
+        "zone": "us-central1-a",
+        "accelerator": "nvidia-l4",
+        "provisioning": "reservation",
+        "reservation": "week",
+        "chips": 1,
+        "start": start,
+        "end": end,
+    }
+    migration = {"activeMigration": {"optimizeRulePriority": True}}
+
+    def it_is(date):
+        cluster.world(stock=[reservation], clock={"date": date})
+
+    def serves_on(rung):
+        return cluster.running("week") and rungs(cluster.nodes_of("week")) == [rung]
+
+    it_is("2027-01-11T07:59:00Z")
+    rules = ({**L4, "reservations": named}, L4)
+    cluster.apply(compute_class("week", *rules, **migration), workload("week"))
+    cluster.until(lambda: serves_on("1"), "the replica on demand before the start")
+    it_is(start)
+    cluster.until(lambda: serves_on("0"), "the replica in the reservation after the start")
+    before = len(cluster.ctx.events.read())
+    it_is("2027-01-18T07:59:45Z")  # within the notice
+    cluster.until(lambda: serves_on("1"), "the replica on demand before the end")
+    notice = [
+        event["message"]
+        for event in cluster.ctx.events.read()[before:]
+        if event["kind"] == "node.notice"
+    ]
+    assert notice == ["reservation ended"]
+    cluster.world()
+    cluster.remove("week")
+
+
 def test_flex_start_waits_in_the_queue_and_then_gives_up(cluster):
     flex = {**L4, "flexStart": {"enabled": True}, "capacityCheckWaitTimeSeconds": 300}
     line = {"zone": "*", "accelerator": "nvidia-l4", "provisioning": "flex-start"}

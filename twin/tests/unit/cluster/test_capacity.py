@@ -1,6 +1,8 @@
 """Answers of the world to requests for machines."""
 
 import re
+import time
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from pydantic import ValidationError
@@ -8,6 +10,7 @@ from pydantic import ValidationError
 from twin.host.paths import TwinPaths
 from twin.world.capacity import (
     Claim,
+    Clock,
     Holding,
     StockLine,
     World,
@@ -123,6 +126,46 @@ def test_a_reservation_without_free_machines_exists_and_is_used_up():
     )
     answer = decide(World(stock=(line,)), [], [claim(provisioning="reservation")], "acme")
     assert (answer.outcome, answer.code) == ("no-reservation", "INVALID_RESERVATION")
+
+
+START, END = datetime(2027, 1, 11, 8, tzinfo=UTC), datetime(2027, 1, 18, 8, tzinfo=UTC)
+
+
+def booked(now: datetime) -> World:
+    """Return a world with a reservation in calendar mode, at a date."""
+    line = reserved("res", chips=4).model_copy(update={"start": START, "end": END})
+    plenty = StockLine(zone="*", accelerator="tpu-v6e", chips="unlimited")
+    return World(stock=(line, plenty), clock=Clock(date=now))
+
+
+@pytest.mark.parametrize(
+    ("now", "outcome", "taken"),
+    [
+        (START - timedelta(seconds=1), "no-reservation", []),
+        (START, "granted", []),
+        (END - timedelta(seconds=31), "granted", []),
+        (END - timedelta(seconds=30), "not-found", ["ended"]),
+        (END, "not-found", ["ended"]),
+    ],
+)
+def test_a_reservation_in_calendar_mode_has_machines_until_its_notice(now, outcome, taken):
+    world, one = booked(now), claim(provisioning="reservation")
+    notice = timedelta(seconds=30)
+    assert decide(world, [], [one], "acme", notice).outcome == outcome
+    if now >= START:  # nobody has a machine before
+        assert list(to_take_away(world, held(one), notice).values()) == taken
+
+
+def test_a_clock_that_was_set_goes_on_at_the_speed_of_the_twin():
+    standing = Clock(date=START)
+    assert standing.now() == START
+    running = Clock(date=START, since=time.time() - 2, speed=100)
+    assert timedelta(seconds=200) <= running.now() - START < timedelta(seconds=300)
+
+
+def test_only_a_reservation_has_a_period():
+    with pytest.raises(ValidationError, match="only if 'provisioning' is reservation"):
+        StockLine(zone=ZONE, accelerator="tpu-v6e", chips=4, start=START)
 
 
 def test_quota_is_refused_with_its_metric_limit_and_region():

@@ -1,6 +1,8 @@
 """Scenarios change the world's capacity."""
 
 import json
+import time
+from datetime import datetime
 
 import pytest
 import yaml
@@ -79,6 +81,23 @@ def test_steps_are_played_on_the_twins_clock_and_written_down(tmp_path):
     assert seen == [("down", ("us-east5-a",)), ("up", ())]
     kinds = [(event["kind"], event["message"]) for event in Events(paths.events_file).read()]
     assert kinds == [("scenario.step", "down"), ("scenario.step", "up")]
+
+
+def test_a_step_sets_the_date_which_goes_on_from_then(tmp_path):
+    paths = TwinPaths(tmp_path / "twin")
+    paths.create()
+    paths.settings_file.write_text(json.dumps({"speed": 1000}))
+    date = "2027-01-11T08:00:00Z"
+    start = {"clock": {"date": "2027-01-01T00:00:00Z"}}
+    file = scenario(tmp_path, start=start, steps=[{"title": "t", "after": 10, "date": date}])
+    runner = ScenarioRunner(paths, file)
+    runner.prepare()
+    assert World.load(paths.capacity_file).now().year == 2027
+    assert runner.run()
+    clock = World.load(paths.capacity_file).clock
+    assert clock is not None
+    assert (clock.date, clock.speed) == (datetime.fromisoformat(date), 1000)
+    assert clock.since == pytest.approx(time.time(), abs=60)
 
 
 def test_a_step_that_waits_in_vain_ends_the_scenario(tmp_path):

@@ -43,6 +43,14 @@ def refusal(token: str, old: Inputs, new: Inputs) -> str:
     return ""
 
 
+def nested(path: str, value: str) -> Inputs:
+    """Return inputs with a value at a path such as `timeWindow.endTime`."""
+    found: Any = value
+    for part in reversed(path.split(".")):
+        found = {part: found}
+    return found
+
+
 def test_the_table_has_only_properties_that_the_provider_updates_in_place() -> None:
     kinds = {token.split(":")[1]: token for token in tokens()}
     assert set(FIXED) <= set(kinds)
@@ -50,7 +58,7 @@ def test_the_table_has_only_properties_that_the_provider_updates_in_place() -> N
         known = resource(kinds[kind])
         assert known is not None
         for name, fixed in properties.items():
-            found = changes(known, {name: "a"}, {name: "b"})
+            found = changes(known, nested(name, "1"), nested(name, "2"))
             assert [(each.path, each.replaces) for each in found] == [(name, False)]
             assert fixed.source
 
