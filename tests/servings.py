@@ -40,6 +40,10 @@ def _with_features(plain: Serving, able: Abilities) -> Iterator[Serving]:
         (able.data_parallel, {"data_parallel": 2, "tensor_parallel": 2}),
         (able.adapters, with_adapters),
         ("image" in able.tasks, {"image_models": {"mini": ImageModel("/mnt/mini", steps=20)}}),
+        (
+            "image" in able.tasks,
+            {"image_models": {"mini": ImageModel("/mnt/mini", chips=1)}, "tensor_parallel": 4},
+        ),
         (able.max_batch, {"max_batch": 64}),
         (able.prefix_caching, {"prefix_caching": False}),
         (able.traces, {"collector": "http://collector:4317"}),

@@ -123,6 +123,8 @@ def test_a_group_of_hosts_is_scaled_as_one(recorder):
         ({"scale_in_every_seconds": 0}, "scaleInEverySeconds.*1 to 1800, got 0"),
         ({"scale_in_delay_seconds": 3601}, "scaleInDelaySeconds.*0 to 3600"),
         ({"target_kind": "StatefulSet"}, "targetKind.*got 'StatefulSet'"),
+        ({"chips_by_model": {"a": 4}}, "chipsByModel.*must not be set with engine 'vllm'"),
+        ({"engine": "diffusion", "chips_by_model": {"a": 0}}, "chipsByModel.*at least 1, got 0"),
     ],
 )
 def test_an_autoscaler_that_could_not_work_is_refused(recorder, change, message):
