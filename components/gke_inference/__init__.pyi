@@ -150,6 +150,8 @@ from .images.settings import VulnerabilitySeverity as VulnerabilitySeverity
 from .images.sources import ImageSources as ImageSources
 from .images.sources import ImageSourcesArgs as ImageSourcesArgs
 from .intent.adapter_settings import AdapterFolder as AdapterFolder
+from .intent.cloud_run import CloudRunSettings as CloudRunSettings
+from .intent.cloud_run import Ingress as Ingress
 from .intent.diffusion_settings import FurtherModel as FurtherModel
 from .intent.diffusion_settings import ImageGeneration as ImageGeneration
 from .intent.diffusion_settings import Videos as Videos
@@ -211,6 +213,8 @@ from .queues.job_queue import QueueFlavorArgs as QueueFlavorArgs
 from .queues.job_queue import QueueTeamArgs as QueueTeamArgs
 from .serving.autoscaling import Autoscaling as Autoscaling
 from .serving.autoscaling import AutoscalingArgs as AutoscalingArgs
+from .serving.cloud_run.cloud_run_model import CloudRunModel as CloudRunModel
+from .serving.cloud_run.cloud_run_model import CloudRunModelArgs as CloudRunModelArgs
 from .serving.model_server import ModelServer as ModelServer
 from .serving.offline.batch_engine import BatchEngine as BatchEngine
 from .serving.offline.batch_engine import BatchEngineArgs as BatchEngineArgs

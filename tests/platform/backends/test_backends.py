@@ -25,6 +25,7 @@ from twin.wire.kube import Kube
 pytestmark = pytest.mark.needs_tools
 
 MODEL = "llama-3.1-8b"
+ON_CLOUD_RUN = "gemma-3-4b"
 STACK = ("--stack", "backends")
 SECRETS = "projects/acme-inference-backends/secrets/acme-backends-{}-key"
 KEYS = {
@@ -66,6 +67,7 @@ def platform(tmp_path_factory) -> Iterator[Deployed]:
     folder = tmp_path_factory.mktemp("backends")
     paths = TwinPaths(folder / "twin")
     checkout = example_checkout.checkout(folder / "checkout", "backends")
+    deploy_on_cloud_run(checkout / "stacks" / "Pulumi.backends.yaml")
     try:
         shown = output_of(checkout, paths, "up", *STACK)
         for name, key in KEYS.items():
@@ -82,6 +84,31 @@ def platform(tmp_path_factory) -> Iterator[Deployed]:
     finally:
         daemon.shut_down(paths)
     assert processes.running(paths) == {}
+
+
+def deploy_on_cloud_run(file: Path) -> None:
+    """Add a backend that the stack deploys, as in docs/examples/cloud-run."""
+    stack = yaml.safe_load(file.read_text())
+    platform = stack["config"]["gke-inference:platform"]
+    platform["backends"][ON_CLOUD_RUN] = {
+        "kind": "cloud-run",
+        "model": ON_CLOUD_RUN,
+        "deploy": {
+            "accelerator": "nvidia-l4",
+            "context": 8192,
+            "size": {"parameters_billion": 4.3},
+            "weights": f"{ON_CLOUD_RUN}@1.0.0",
+        },
+    }
+    clients = platform["clients"]
+    clients["teams"]["assistant"]["models"].append(ON_CLOUD_RUN)
+    clients["prices"][ON_CLOUD_RUN] = clients["prices"]["small"]
+    file.write_text(yaml.safe_dump(stack))
+
+
+def instances(paths: TwinPaths) -> list[str]:
+    """Return the processes of instances on Cloud Run."""
+    return [name for name in processes.running(paths) if name.startswith("run-")]
 
 
 def fill(paths: TwinPaths, name: str, key: str) -> None:
@@ -105,6 +132,14 @@ def content(client: openai.OpenAI, model: str) -> str:
     assert answer.usage is not None
     assert answer.usage.completion_tokens == 4
     return str(answer.choices[0].message.content)
+
+
+def whole(client: openai.OpenAI, model: str) -> str:
+    """Return a streamed answer of a model, joined."""
+    chunks = client.chat.completions.create(
+        model=model, messages=MESSAGES, max_tokens=16, stream=True
+    )
+    return "".join(str(chunk.choices[0].delta.content) for chunk in chunks if chunk.choices)
 
 
 def is_refused(client: openai.OpenAI) -> bool:
@@ -132,7 +167,8 @@ def scale(paths: TwinPaths, replicas: dict[str, int]) -> None:
 
 def test_one_client_reaches_every_runtime_and_a_pool_without_engines_spills(platform):
     client, paths = platform.client, platform.paths
-    assert "Models   claude, gemini-flash, gpt, llama-3.1-8b, on-premises, small" in platform.shown
+    names = f"claude, gemini-flash, {ON_CLOUD_RUN}, gpt, llama-3.1-8b, on-premises, small"
+    assert f"Models   {names}" in platform.shown
     for model, hosts in ANSWERED_BY.items():
         assert content(client, model).startswith(hosts)
         chunks = list(
@@ -164,6 +200,14 @@ def test_one_client_reaches_every_runtime_and_a_pool_without_engines_spills(plat
     assert not [key for key in (*KEYS.values(), "ya29", "Bearer") if key in logs]
     state = yaml.safe_dump([file.read_text() for file in paths.root.rglob("*.json")])
     assert not [key for key in KEYS.values() if key in state]
+
+
+def test_a_model_on_cloud_run_starts_with_a_request_and_ends_when_it_is_idle(platform):
+    assert instances(platform.paths) == []
+    assert "simulat" in whole(platform.client, ON_CLOUD_RUN)
+    (running,) = instances(platform.paths)
+    assert running.startswith(f"run-acme-backends-run-{ON_CLOUD_RUN}-")
+    until(lambda: instances(platform.paths) == [])
 
 
 def test_a_team_is_charged_for_what_its_key_used_and_a_revoked_key_opens_nothing(platform):
