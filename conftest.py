@@ -24,7 +24,7 @@ gc.disable()  # until the tests are loaded, see below
 if importlib.util.find_spec("pulumi"):
     importlib.import_module("twin.pulumi.speedups").speed_up_imports()
 
-pytest_plugins = ["tests.tiers.running", "tests.tiers.soak"]
+pytest_plugins = ["tests.tiers.running", "tests.tiers.shares", "tests.tiers.soak"]
 _STARTED = pytest.StashKey[float]()
 
 

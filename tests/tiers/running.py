@@ -9,6 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     asked = config.getoption("markexpr")
     if asked == f"not {_MARK}" and collection_path.is_dir():
         files = list(collection_path.rglob("test_*.py"))
-        return True if files and all(_WHOLE.search(file.read_text()) for file in files) else None
+        return True if files and all(map(_needs_tools, files)) else None
     if collection_path.suffix != ".py" or collection_path.name == "conftest.py":
         return None
     if config.getoption("--soak") or asked == _MARK:
@@ -98,8 +99,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         text = collection_path.read_text()
         return None if any(mark in text for mark in marks) else True
     if asked == f"not {_MARK}" and collection_path.name.startswith("test_"):
-        return True if _WHOLE.search(collection_path.read_text()) else None
+        return _needs_tools(collection_path) or None
     return None
+
+
+@cache
+def _needs_tools(file: Path) -> bool:
+    """Return whether all tests of a file need tools; each folder above it asks."""
+    return _WHOLE.search(file.read_text()) is not None
 
 
 @pytest.hookimpl(optionalhook=True)
