@@ -81,6 +81,11 @@ def place(group: str) -> int:
     return GROUPS.index(group) if group in GROUPS else len(GROUPS)
 
 
+def is_without_tools(marks: str) -> bool:
+    """Return whether the expression of a tier, as of `-m`, leaves out what needs tools."""
+    return marks.startswith(f"not {_MARK}")
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Import only files that can have tests of the tier that is asked for.
 
@@ -89,7 +94,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     conftest of a folder without such a file.
     """
     asked = config.getoption("markexpr")
-    if asked == f"not {_MARK}" and collection_path.is_dir():
+    unit = is_without_tools(asked)
+    if unit and collection_path.is_dir():
         files = list(collection_path.rglob("test_*.py"))
         return True if files and all(map(_needs_tools, files)) else None
     if collection_path.suffix != ".py" or collection_path.name == "conftest.py":
@@ -98,7 +104,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         marks = (_MARK, _SOAK) if config.getoption("--soak") else (_MARK,)
         text = collection_path.read_text()
         return None if any(mark in text for mark in marks) else True
-    if asked == f"not {_MARK}" and collection_path.name.startswith("test_"):
+    if unit and collection_path.name.startswith("test_"):
         return _needs_tools(collection_path) or None
     return None
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-TIER = "not needs_tools"
-"""What the tier is asked for with, as `-m`."""
+from tests.tiers.running import is_without_tools
+
 _SHARES = "shares"
 """Key of what a worker is told: the number of shares."""
 _SDK = ("pulumi_gcp", "compute/_inputs.py")
@@ -33,7 +33,7 @@ def is_shared(config: pytest.Config) -> bool:
     A file that is named on the command line is never ignored, so each worker would run it.
     """
     option = config.option
-    tier = option.markexpr == TIER and option.dist == "load"
+    tier = is_without_tools(option.markexpr) and option.dist == "load"
     return tier and all((config.invocation_params.dir / each).is_dir() for each in config.args)
 
 

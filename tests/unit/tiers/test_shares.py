@@ -63,6 +63,7 @@ def test_each_worker_loads_what_is_no_test_file():
     [
         (asked(), True),
         (asked("tests/contract", "tests/unit"), True),
+        (asked("tests/contract", tier="not needs_tools and not whole_stack"), True),
         (asked("tests/unit/tiers/test_shares.py"), False),
         (asked("tests/unit", tier="needs_tools"), False),
         (asked("tests/unit", tier=""), False),
