@@ -54,7 +54,7 @@ test-contract: $(READY) ## test components, stacks and policies; enough for most
 	@$(BIN)/pytest -q -n 2 --budget 30 -m 'not needs_tools and not whole_stack' tests/contract
 
 test-unit: $(READY) ## run every test that needs no tools
-	@$(BIN)/pytest -q -n 3 --budget 90 -m 'not needs_tools'
+	@$(BIN)/pytest -q -n 3 --budget 240 -m 'not needs_tools'
 
 test-running: $(READY) ## run the tests with the real engine, control plane and gateway
 	@$(RUN) tools --with xla
