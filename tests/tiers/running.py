@@ -81,9 +81,9 @@ def place(group: str) -> int:
     return GROUPS.index(group) if group in GROUPS else len(GROUPS)
 
 
-def is_without_tools(marks: str) -> bool:
+def is_without_tools(marks: str | None) -> bool:
     """Return whether the expression of a tier, as of `-m`, leaves out what needs tools."""
-    return marks.startswith(f"not {_MARK}")
+    return (marks or "").startswith(f"not {_MARK}")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -86,8 +86,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | Non
     class Shares(EachScheduling):
         def add_node_collection(self, node: Any, collection: Any) -> None:
             super().add_node_collection(node, collection)
-            session: Any = config.pluginmanager.getplugin("dsession")._session
+            running: Any = config.pluginmanager.getplugin("dsession")
             # xdist sets it to the last share, which may be empty
-            session.testscollected = sum(map(len, self.node2collection.values()))
+            running._session.testscollected = sum(map(len, self.node2collection.values()))
 
     return Shares(config, log)
