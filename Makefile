@@ -51,10 +51,10 @@ test: test-unit ## run all tests, fast ones first
 	@$(MAKE) --no-print-directory test-running
 
 test-contract: $(READY) ## test components, stacks and policies; enough for most changes
-	@$(BIN)/pytest -q -n 2 --budget 30 -m 'not needs_tools' tests/contract
+	@$(BIN)/pytest -q -n 2 --budget 30 -m 'not needs_tools and not whole_stack' tests/contract
 
 test-unit: $(READY) ## run every test that needs no tools
-	@$(BIN)/pytest -q -n 3 --budget 90 -m 'not needs_tools'
+	@$(BIN)/pytest -q -n 3 --budget 240 -m 'not needs_tools'
 
 test-running: $(READY) ## run the tests with the real engine, control plane and gateway
 	@$(RUN) tools --with xla

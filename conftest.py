@@ -24,7 +24,7 @@ gc.disable()  # until the tests are loaded, see below
 if importlib.util.find_spec("pulumi"):
     importlib.import_module("twin.pulumi.speedups").speed_up_imports()
 
-pytest_plugins = ["tests.tiers.running", "tests.tiers.soak"]
+pytest_plugins = ["tests.tiers.running", "tests.tiers.shares", "tests.tiers.soak"]
 _STARTED = pytest.StashKey[float]()
 
 
@@ -54,8 +54,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     The SDKs are a million objects that stay, and each resource of a program leaves 60 kB. To look
     through them again and again was a third of the time of tests that build a whole platform.
     """
+    from tests.tiers.running import is_without_tools  # noqa: PLC0415 - pytest loads it as a plugin
+
     gc.freeze()
-    if session.config.getoption("markexpr") != "not needs_tools":
+    if not is_without_tools(session.config.getoption("markexpr")):
         gc.set_threshold(100_000, 20, 100)
         gc.enable()
 

@@ -9,6 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,11 @@ def place(group: str) -> int:
     return GROUPS.index(group) if group in GROUPS else len(GROUPS)
 
 
+def is_without_tools(marks: str | None) -> bool:
+    """Return whether the expression of a tier, as of `-m`, leaves out what needs tools."""
+    return (marks or "").startswith(f"not {_MARK}")
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Import only files that can have tests of the tier that is asked for.
 
@@ -88,18 +94,25 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     conftest of a folder without such a file.
     """
     asked = config.getoption("markexpr")
-    if asked == f"not {_MARK}" and collection_path.is_dir():
+    unit = is_without_tools(asked)
+    if unit and collection_path.is_dir():
         files = list(collection_path.rglob("test_*.py"))
-        return True if files and all(_WHOLE.search(file.read_text()) for file in files) else None
+        return True if files and all(map(_needs_tools, files)) else None
     if collection_path.suffix != ".py" or collection_path.name == "conftest.py":
         return None
     if config.getoption("--soak") or asked == _MARK:
         marks = (_MARK, _SOAK) if config.getoption("--soak") else (_MARK,)
         text = collection_path.read_text()
         return None if any(mark in text for mark in marks) else True
-    if asked == f"not {_MARK}" and collection_path.name.startswith("test_"):
-        return True if _WHOLE.search(collection_path.read_text()) else None
+    if unit and collection_path.name.startswith("test_"):
+        return _needs_tools(collection_path) or None
     return None
+
+
+@cache
+def _needs_tools(file: Path) -> bool:
+    """Return whether all tests of a file need tools; each folder above it asks."""
+    return _WHOLE.search(file.read_text()) is not None
 
 
 @pytest.hookimpl(optionalhook=True)

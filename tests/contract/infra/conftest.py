@@ -8,6 +8,17 @@ import pytest
 from tests.contract.infra.cloud import CloudRecorder, Deployed, Deployments
 from tests.contract.recorder import install
 
+_DEPLOYING = {"cloud", "deployed"}
+_IN_CONTRACT_TIER = {"test_program.py"}
+"""Files whose deployments are also in `make test-contract`: the environments of `stacks/`."""
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what deploys a whole stack, which takes most of the time of the contract tests."""
+    fixtures = set(getattr(item, "fixturenames", ()))
+    if fixtures & _DEPLOYING and item.path.name not in _IN_CONTRACT_TIER:
+        item.add_marker(pytest.mark.whole_stack)
+
 
 @pytest.fixture
 def cloud(engine_loop: asyncio.AbstractEventLoop) -> CloudRecorder:

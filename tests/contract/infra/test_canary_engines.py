@@ -72,13 +72,8 @@ def test_clients_name_an_adapter_of_sglang_behind_its_model(recorder: Records) -
     ]
 
 
-PAIRS = (
-    ("vllm", "sglang"),
-    ("vllm", "tgi"),
-    ("vllm", "triton"),
-    ("tgi", "sglang"),
-    ("triton", "vllm"),
-)
+PAIRS = (("vllm", "tgi"), ("vllm", "triton"), ("tgi", "sglang"), ("triton", "vllm"))
+"""Each engine as that of a canary. The stack of the example has vLLM and SGLang."""
 PROGRAMS = {
     "sglang": "sglang.launch_server",
     "tgi": "text-generation-launcher",

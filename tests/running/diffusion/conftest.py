@@ -9,7 +9,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 
-import openai
 import pytest
 
 from twin.host.paths import REPOSITORY
@@ -85,6 +84,8 @@ class Server:
 
     def client(self):
         """Return OpenAI's client of this server."""
+        import openai  # noqa: PLC0415 - a second that unit tests need not wait
+
         return openai.OpenAI(
             api_key="none", base_url=f"http://127.0.0.1:{self.port}/v1", max_retries=0
         )

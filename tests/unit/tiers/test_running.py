@@ -59,7 +59,7 @@ def test_a_file_is_imported_only_where_it_can_have_tests_of_the_tier(tmp_path, t
         return pytest_ignore_collect(file, config)
 
     assert ignored("needs_tools") is ignored("", soak=True) is running
-    assert ignored("not needs_tools") is unit
+    assert ignored("not needs_tools") is ignored("not needs_tools and not soak") is unit
     assert ignored("") is None  # whoever names a file gets its tests
 
 

@@ -1,0 +1,93 @@
+"""The unit tier on several workers: each collects and runs only its share of the files.
+
+With xdist's own distributions each worker imports every test file, and a fixture of a file is set
+up on each worker that gets one of its tests.
+"""
+
+import importlib.util
+import zlib
+from importlib.util import cache_from_source
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tiers.running import is_without_tools
+
+_SHARES = "shares"
+"""Key of what a worker is told: the number of shares."""
+_SDK = ("pulumi_gcp", "compute/_inputs.py")
+"""A file that is compiled if the others of the SDKs are."""
+_PROGRAM = ("gke_inference.plugin", "infra.deploy.program")
+"""Modules that import all the parts of the SDKs that tests need."""
+
+
+def share_of(path: str, shares: int) -> int:
+    """Return which share a test file is in, by its path from the repository's root."""
+    return zlib.crc32(path.encode()) % shares
+
+
+def is_shared(config: pytest.Config) -> bool:
+    """Return whether workers run shares: in the unit tier, if folders are asked for.
+
+    A file that is named on the command line is never ignored, so each worker would run it.
+    """
+    option = config.option
+    tier = is_without_tools(option.markexpr) and option.dist == "load"
+    return tier and all((config.invocation_params.dir / each).is_dir() for each in config.args)
+
+
+def has_compiled(package: str, file: str) -> bool:
+    """Return whether a file of a package that can be imported was compiled; imports nothing."""
+    spec = importlib.util.find_spec(package)
+    folders = spec.submodule_search_locations if spec else None
+    return bool(folders) and Path(cache_from_source(str(Path(folders[0], file)))).exists()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile the SDKs once in a new environment, instead of on all workers at the same time."""
+    if not hasattr(config, "workerinput") and config.getoption("tx", []) and is_shared(config):
+        config.option.maxworkerrestart = (
+            "0"  # another worker would not have the share of a dead one
+        )
+        if not has_compiled(*_SDK):
+            for name in _PROGRAM:
+                importlib.import_module(name)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker that it runs a share."""
+    if is_shared(node.config):
+        node.workerinput[_SHARES] = node.workerinput["workercount"]
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out test files of the other shares."""
+    told: dict[str, Any] = getattr(config, "workerinput", {})
+    if _SHARES not in told or not _is_test_file(collection_path):
+        return None
+    path = collection_path.relative_to(config.rootpath).as_posix()
+    worker = int(told["workerid"].removeprefix("gw"))
+    return None if share_of(path, told[_SHARES]) == worker else True
+
+
+def _is_test_file(path: Path) -> bool:
+    return path.name.startswith("test_") and path.suffix == ".py"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | None:
+    """Let each worker run what it has collected, in the unit tier."""
+    if not is_shared(config):
+        return None
+    from xdist.scheduler import EachScheduling  # noqa: PLC0415 - not where JAX is
+
+    class Shares(EachScheduling):
+        def add_node_collection(self, node: Any, collection: Any) -> None:
+            super().add_node_collection(node, collection)
+            running: Any = config.pluginmanager.getplugin("dsession")
+            # xdist sets it to the last share, which may be empty
+            running._session.testscollected = sum(map(len, self.node2collection.values()))
+
+    return Shares(config, log)

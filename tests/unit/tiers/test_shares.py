@@ -1,0 +1,93 @@
+"""Distribution of the unit tier over workers."""
+
+import py_compile
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.tiers.shares import (
+    has_compiled,
+    is_shared,
+    pytest_configure_node,
+    pytest_ignore_collect,
+    share_of,
+)
+from twin.host.paths import REPOSITORY
+
+WORKERS = 3
+
+
+def asked(*args: str, tier: str = "not needs_tools", dist: str = "load") -> Any:
+    return SimpleNamespace(
+        args=args,
+        invocation_params=SimpleNamespace(dir=REPOSITORY),
+        option=SimpleNamespace(markexpr=tier, dist=dist),
+    )
+
+
+def worker(number: int, config: Any) -> Any:
+    """Return the configuration of a worker."""
+    told: dict[str, Any] = {"workerid": f"gw{number}", "workercount": WORKERS}
+    node = SimpleNamespace(config=config, workerinput=told)
+    pytest_configure_node(node)
+    return SimpleNamespace(rootpath=REPOSITORY, workerinput=told)
+
+
+def files() -> list[Path]:
+    folders = [REPOSITORY / each for each in ("tests/contract", "tests/unit", "twin/tests/unit")]
+    return [file for folder in folders for file in folder.rglob("test_*.py")]
+
+
+def test_every_test_file_is_collected_by_exactly_one_worker():
+    workers = [worker(number, asked("tests")) for number in range(WORKERS)]
+    for file in files():
+        ignored = [pytest_ignore_collect(file, each) for each in workers]
+        assert sorted(ignored, key=str) == [None, True, True], file
+
+
+def test_no_worker_gets_half_of_the_files():
+    shares = [share_of(file.relative_to(REPOSITORY).as_posix(), WORKERS) for file in files()]
+    assert max(shares.count(share) for share in range(WORKERS)) < len(shares) / 2
+
+
+def test_each_worker_loads_what_is_no_test_file():
+    config = worker(0, asked("tests"))
+    for name in ("conftest.py", "tests/contract/infra/cloud.py", "tests/unit"):
+        assert pytest_ignore_collect(REPOSITORY / name, config) is None
+
+
+@pytest.mark.parametrize(
+    ("config", "shared"),
+    [
+        (asked(), True),
+        (asked("tests/contract", "tests/unit"), True),
+        (asked("tests/contract", tier="not needs_tools and not whole_stack"), True),
+        (asked("tests/unit/tiers/test_shares.py"), False),
+        (asked("tests/unit", tier="needs_tools"), False),
+        (asked("tests/unit", tier=""), False),
+        (asked("tests/unit", dist="loadgroup"), False),
+    ],
+)
+def test_only_folders_of_the_unit_tier_are_shared_out(config, shared):
+    assert is_shared(config) is shared
+    file = REPOSITORY / "tests" / "unit" / "tiers" / "test_shares.py"
+    ignored = [pytest_ignore_collect(file, worker(number, config)) for number in range(WORKERS)]
+    assert ignored.count(True) == (WORKERS - 1 if shared else 0)
+
+
+def test_without_workers_every_file_is_collected():
+    config: Any = SimpleNamespace(rootpath=REPOSITORY)
+    assert [file for file in files() if pytest_ignore_collect(file, config)] == []
+
+
+def test_a_file_that_was_never_imported_is_not_compiled(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    package = tmp_path / "never_imported"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    assert not has_compiled("never_imported", "__init__.py")
+    py_compile.compile(str(package / "__init__.py"))
+    assert has_compiled("never_imported", "__init__.py")
+    assert not has_compiled("never_installed", "__init__.py")
