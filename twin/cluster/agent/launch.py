@@ -27,6 +27,7 @@ from twin.cluster.agent.launching.volumes import Mount, rewrite
 from twin.host import loopback_only
 from twin.host.paths import REPOSITORY, TwinPaths
 from twin.host.ports import free_port
+from twin.host.processes import GO_SETTINGS
 from twin.providers.gcp.effects import secret_manager, sign_in
 from twin.wire.kube import JsonObject
 from twin.world.rules import Rules
@@ -102,7 +103,8 @@ def _without(missing: Missing, kind: Kind) -> Launch:
 
 def _base(place: Place) -> dict[str, str]:
     kept = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    return {**kept, **place.variables, "PYTHONPATH": str(REPOSITORY), "PATH": os.environ["PATH"]}
+    own = {"PYTHONPATH": str(REPOSITORY), "PATH": os.environ["PATH"]}
+    return {**GO_SETTINGS, **kept, **place.variables, **own}
 
 
 def _engine(container: JsonObject, place: Place) -> Launch:
