@@ -250,7 +250,8 @@ def _reads(arguments: list[str], rules: Rules) -> list[str]:
     _, found = split_flags(arguments, {_READS, "config-file"})
     if _READS in found or _has_queues(Path(found.get("config-file", ""))):
         return []
-    return [f"--{_READS}={rules.seconds('agent.picker.reads'):g}s"]
+    seconds = rules.seconds("agent.picker.reads")
+    return [f"--{_READS}={seconds:g}s"]
 
 
 def _has_queues(config: Path) -> bool:
