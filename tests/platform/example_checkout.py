@@ -24,7 +24,7 @@ _FOLDERS = (
 def bare_checkout(folder: Path) -> Path:
     """Return a checkout without stacks."""
     for name in _FOLDERS:
-        ignored = shutil.ignore_patterns("__pycache__", "tests")
+        ignored = shutil.ignore_patterns("tests")  # bytecode is copied: to compile it takes seconds
         shutil.copytree(REPOSITORY / name, folder / name, symlinks=True, ignore=ignored)
     (folder / ".venv").symlink_to(REPOSITORY / ".venv")
     shutil.copy(REPOSITORY / "Pulumi.yaml", folder)

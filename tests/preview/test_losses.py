@@ -75,6 +75,7 @@ def deployed(engine, states, tmp_path_factory):
     return Deployed(engine, tmp_path_factory.mktemp("deployed"), states(STACK))
 
 
+@pytest.mark.soak  # the last test has an unchanged stack whose pools move
 def test_an_unchanged_stack_loses_nothing(deployed):
     events = deployed.preview()
     refuse_losses(STACK, events)

@@ -17,8 +17,8 @@ from twin.world import store
 
 pytestmark = pytest.mark.needs_tools
 
-SAMPLE = ("typo-in-a-field", "rung-too-small-for-the-model")
-"""One of the schema, one of several fields; tests/contract/infra has the message of every one."""
+SAMPLE = "rung-too-small-for-the-model"
+"""A rule of several fields; tests/contract/infra has the message of every one."""
 
 
 def file_of(stack):
@@ -28,7 +28,14 @@ def file_of(stack):
 BEFORE = {stack: file_of(stack).read_bytes() for stack in stack_names()}
 
 
-@pytest.mark.parametrize("stack", stack_names())
+@pytest.mark.parametrize(
+    "stack",
+    [
+        # `dev` and `prod` have every kind of resource of this one
+        pytest.param(name, marks=pytest.mark.soak if name == "staging" else ())
+        for name in stack_names()
+    ],
+)
 def test_a_stack_previews_with_the_policies_and_its_file_stays_as_it_was(states, stack):
     assert states(stack)  # the preview fails if a mandatory policy is violated
     assert file_of(stack).read_bytes() == BEFORE[stack]
@@ -86,7 +93,7 @@ def test_two_renders_of_a_stack_are_the_same(engine, states, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "broken", [one for one in broken_stacks() if one.name in SAMPLE], ids=lambda one: one.name
+    "broken", [one for one in broken_stacks() if one.name == SAMPLE], ids=lambda one: one.name
 )
 def test_a_broken_stack_is_one_message_without_a_traceback_and_changes_nothing(
     engine, broken, tmp_path

@@ -19,8 +19,8 @@ from twin.host.paths import TwinPaths
 _GRACE_SECONDS = 3.0
 _KILL_SECONDS = 5.0
 GO_SETTINGS = {"GOGC": "400"}
-"""Variables of Go programs: their heaps may grow more between two collections. A control plane
-starts with a quarter less processor time."""
+"""Variables of the twin's Go programs, which have small heaps: each may grow more between two
+collections. A control plane starts with a quarter less processor time."""
 _children: list[subprocess.Popen[bytes]] = []
 
 
@@ -108,7 +108,7 @@ def start(
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                env={**os.environ, **(env or {})},
+                env={**GO_SETTINGS, **os.environ, **(env or {})},
                 pass_fds=pass_fds,
             )
         except OSError as error:

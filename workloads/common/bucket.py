@@ -4,7 +4,6 @@ import asyncio
 import functools
 import io
 import threading
-import warnings
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,8 +12,9 @@ from typing import Any, Final, TypeVar
 
 import requests.adapters
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of Pythons that they will drop, years ahead
+from .google_imports import without_warnings
+
+with without_warnings():
     import google.api_core.exceptions as api_errors
     import google.auth.exceptions
     from google.cloud import storage  # pyright: ignore[reportMissingTypeStubs]

@@ -5,14 +5,14 @@ import base64
 import json
 import os
 import time
-import warnings
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import requests
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of Pythons that they will drop, years ahead
+from workloads.common.google_imports import without_warnings
+
+with without_warnings():
     import google.auth
     import google.auth.credentials
     import google.auth.exceptions

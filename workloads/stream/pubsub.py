@@ -8,14 +8,17 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
+from workloads.common.google_imports import without_warnings
+
 from .messages import Message
 from .source import Delivery, SourceError, TooLarge
 
 # The environment of this program alone has them: twin/engines/stream_worker.py says why.
-exceptions: Any = importlib.import_module("google.api_core.exceptions")
-pubsub_v1: Any = importlib.import_module("google.cloud.pubsub_v1")
-publisher_errors: Any = importlib.import_module("google.cloud.pubsub_v1.publisher.exceptions")
-schedulers: Any = importlib.import_module("google.cloud.pubsub_v1.subscriber.scheduler")
+with without_warnings():
+    exceptions: Any = importlib.import_module("google.api_core.exceptions")
+    pubsub_v1: Any = importlib.import_module("google.cloud.pubsub_v1")
+    publisher_errors: Any = importlib.import_module("google.cloud.pubsub_v1.publisher.exceptions")
+    schedulers: Any = importlib.import_module("google.cloud.pubsub_v1.subscriber.scheduler")
 
 _THREADS: Final = 4
 _PUBLISH_SECONDS: Final = 60.0

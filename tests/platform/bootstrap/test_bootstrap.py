@@ -133,6 +133,7 @@ def test_a_second_undo_has_nothing_to_do(project):
     assert answer.stdout == f"Project {NAME} is not prepared for dev: nothing to undo.\n"
 
 
+@pytest.mark.soak  # a run whose state was lost adopts the key as well
 def test_after_an_undo_the_kept_key_is_adopted(project):
     answer = project.run("--yes")
     assert answer.returncode == 0, answer.stderr
@@ -140,6 +141,7 @@ def test_after_an_undo_the_kept_key_is_adopted(project):
     assert project.counts() == BARE
 
 
+@pytest.mark.soak  # tests/unit/bootstrap/test_settings.py has the message
 def test_a_key_cannot_be_moved(project):
     answer = project.run("--location", "us-east5", "--yes")
     assert (answer.returncode, answer.stdout) == (2, "")

@@ -97,6 +97,7 @@ def test_the_plugin_builds_over_the_wire_what_another_language_asks_for(engine, 
     assert bucket["inputs"]["name"] == "acme-demo-1-weights"
 
 
+@pytest.mark.soak  # tests/contract/components_gcp/test_plugin.py has a broken rule over the wire
 def test_a_flag_that_the_platform_owns_is_refused_over_the_wire(engine, tmp_path):
     project = copied("plugin-over-the-wire", tmp_path)
     program = project / "__main__.py"
@@ -177,6 +178,7 @@ def test_a_program_runs_with_the_packages_of_the_environment_that_its_project_na
     assert seen["team"] == "search"
 
 
+@pytest.mark.soak  # twin/tests/unit/host/test_user_programs.py has the message
 def test_a_program_whose_environment_does_not_exist_is_refused_in_one_line(engine, tmp_path):
     project = copied("import-components", tmp_path)
     (project / "venv").unlink()

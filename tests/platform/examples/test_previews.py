@@ -23,8 +23,11 @@ def previews(engine):
     warm.close()
 
 
-SAMPLE = ("existing-network/existing", "internal-front", "lustre-adapters", "three-regions")
-"""What is there already, a fleet, a file system that is not Filestore, and several regions."""
+SAMPLE = ("existing-network/existing", "internal-front", "lustre-adapters")
+"""What is there already, a fleet, and a file system that is not Filestore.
+
+tests/preview previews `prod`, which has several regions.
+"""
 DEPLOYED = {"batch", "personalized-images", "ray"}
 """Examples that a short test deploys."""
 

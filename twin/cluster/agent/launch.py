@@ -27,6 +27,7 @@ from twin.cluster.agent.launching.volumes import Mount, rewrite
 from twin.host import loopback_only
 from twin.host.paths import REPOSITORY, TwinPaths
 from twin.host.ports import free_port
+from twin.host.processes import GO_SETTINGS
 from twin.providers.gcp.effects import secret_manager, sign_in
 from twin.wire.kube import JsonObject
 from twin.world.engine_times import engine_durations
@@ -34,6 +35,7 @@ from twin.world.engine_times import engine_durations
 _INHERITED = ("PATH", "HOME", "LANG", "SSL_CERT_FILE", "TMPDIR", "GKE_INFERENCE_TWIN_DIR")
 _SECRETS = "SECRET_MANAGER_ENDPOINT"
 _KEYS = "IAP_KEYS"
+_READS = "refresh-metrics-interval"
 _NOT_FOUND = 127
 """Exit code of a shell whose program does not exist (POSIX, Shell Command Language 2.8.2)."""
 # flag that moves each port, with the port it has by default
@@ -102,7 +104,8 @@ def _without(missing: Missing, kind: Kind) -> Launch:
 
 def _base(place: Place) -> dict[str, str]:
     kept = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    return {**kept, **place.variables, "PYTHONPATH": str(REPOSITORY), "PATH": os.environ["PATH"]}
+    own = {"PYTHONPATH": str(REPOSITORY), "PATH": os.environ["PATH"]}
+    return {**GO_SETTINGS, **kept, **place.variables, **own}
 
 
 def _engine(container: JsonObject, place: Place) -> Launch:
@@ -210,6 +213,8 @@ def _upstream(container: JsonObject, kind: Kind, place: Place) -> Launch:
     flags = _PORT_FLAGS[kind]
     ports: dict[int, tuple[str, int]] = {}
     arguments, found = split_flags(given, set(flags))
+    if kind in (Kind.PICKER, Kind.PD_PICKER):
+        arguments += _reads(arguments, place.rules)
     for flag, default in flags.items():
         moved = free_port()
         ports[int(found.get(flag, default))] = ("127.0.0.1", moved)
@@ -226,6 +231,20 @@ def _upstream(container: JsonObject, kind: Kind, place: Place) -> Launch:
         ports,
         needs_kubeconfig=True,
     )
+
+
+def _reads(arguments: list[str], rules: Rules) -> list[str]:
+    """Return the flag with which a picker reads metrics less often. Rule: agent.picker.reads."""
+    _, found = split_flags(arguments, {_READS, "config-file"})
+    if _READS in found or _has_queues(Path(found.get("config-file", ""))):
+        return []
+    seconds = rules.seconds("agent.picker.reads")
+    return [f"--{_READS}={seconds:g}s"]
+
+
+def _has_queues(config: Path) -> bool:
+    """Return whether a picker holds requests; what it sends on depends on how often it reads."""
+    return config.is_file() and "flowControl" in config.read_text()
 
 
 def _callout(argv: list[str], place: Place, ports: dict[int, tuple[str, int]]) -> Launch:

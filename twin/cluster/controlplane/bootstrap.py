@@ -37,7 +37,8 @@ _CRD = "apiextensions.k8s.io/v1"
 _CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
-def _load_all(file: Path) -> list[JsonObject]:
+def load_all(file: Path) -> list[JsonObject]:
+    """Return the documents of a YAML file that are not empty."""
     # uses libyaml if the wheel has it; without it, 9,000 lines of schema take 2 s
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return [document for document in yaml.load_all(file.read_text(), loader) if document]
@@ -51,7 +52,7 @@ def has_kind(kind: str, version: str) -> bool:
 def own_crds(version: str | None = None) -> list[JsonObject]:
     """Return GKE's own CRDs, by default those of the newest version."""
     files = sorted((_HERE / "crds").glob("*.yaml"))
-    found = [crd for file in files for crd in _load_all(file)]
+    found = [crd for file in files for crd in load_all(file)]
     if version is None:
         return found
     return [crd for crd in found if has_kind(crd["spec"]["names"]["kind"], version)]
@@ -63,7 +64,7 @@ def upstream_crds(folders: Iterable[Path]) -> list[JsonObject]:
     GKE installs InferencePool but not the other kinds of the inference extension.
     """
     files = (file for folder in folders for file in sorted(folder.rglob("*.yaml")))
-    documents = (document for file in files for document in _load_all(file))
+    documents = (document for file in files for document in load_all(file))
     return [
         item
         for item in documents
@@ -80,7 +81,7 @@ def digest(crd: JsonObject) -> str:
 
 @cache
 def _objects() -> JsonObject:
-    return _load_all(_HERE / "objects.yaml")[0]
+    return load_all(_HERE / "objects.yaml")[0]
 
 
 def gke_objects(autopilot: bool) -> list[JsonObject]:

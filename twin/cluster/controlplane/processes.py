@@ -207,7 +207,7 @@ class ControlPlane:
         if processes.pid_of(self._paths, name) is not None:
             return None
         argv = [str(tool(program)), *arguments]
-        return processes.start(self._paths, name, argv, processes.GO_SETTINGS)
+        return processes.start(self._paths, name, argv)
 
     def _start_etcd(self) -> None:
         client = f"https://127.0.0.1:{self.ports.etcd}"

@@ -14,17 +14,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from gke_inference.gateway.body_memory import ROUTER
 from twin.cluster.base.context import ClusterSpec
 from twin.cluster.base.watches import Watches
-from twin.cluster.controlplane.bootstrap import gateway_classes
+from twin.cluster.controlplane.bootstrap import gateway_classes, load_all
 from twin.cluster.gateway import GatewayController, stop_all
 from twin.host import loopback_only
 from twin.host.paths import TwinPaths
 from twin.host.pki import make_authority
 from twin.host.ports import free_port
+from twin.host.processes import GO_SETTINGS
 from twin.tests.running.gateway.engines import Engines
 from twin.tests.running.gateway.manifests import health_check, pool, service
 from twin.toolchain import share, tool
@@ -154,8 +153,8 @@ class Cluster:
             *GKE_CRDS.glob("networking.gke.io_*.yaml"),
         ]
         for file in files:
-            for obj in yaml.safe_load_all(file.read_text()):
-                if obj and obj["kind"] == "CustomResourceDefinition":
+            for obj in load_all(file):
+                if obj["kind"] == "CustomResourceDefinition":
                     self.kube.apply(obj, manager="test", strict=False)
         limit = time.monotonic() + 30
         paths = [
@@ -186,7 +185,7 @@ class Cluster:
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
-                env={**os.environ, "KUBECONFIG": str(self.kubeconfig)},
+                env={**GO_SETTINGS, **os.environ, "KUBECONFIG": str(self.kubeconfig)},
             )
 
     def kill(self, name: str) -> None:
@@ -295,6 +294,7 @@ class Cluster:
             "--tracing=false",
             "--enable-pprof=false",
             "--v=1",
+            *([] if "flowControl" in content else ["--refresh-metrics-interval=100ms"]),
             *flags,
             name=name,
         )

@@ -117,6 +117,7 @@ class Pool:
 
     def close(self) -> None:
         self.stop()
+        self.cluster.kill("spill-epp")
         self.elsewhere.shutdown()
         self.elsewhere.server_close()
 

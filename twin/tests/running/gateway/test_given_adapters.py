@@ -130,6 +130,8 @@ def pools(cluster: Cluster) -> Iterator[dict[str, int]]:
             metrics[name] = cluster.start_picker(name, content=picker_config(has_adapters=True))
         yield metrics
     finally:
+        for name in metrics:
+            cluster.kill(f"{name}-epp")
         for process in running:
             process.terminate()
         for process in running:

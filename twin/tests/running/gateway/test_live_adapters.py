@@ -116,6 +116,7 @@ def bucket(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         cluster.apply(*gateway_routes.routes(LIVE, "default", "live", None))
         cluster.start_picker("live", content=picker_config(has_adapters=True))
         yield found
+        cluster.kill("live-epp")
     finally:
         for process in running:
             process.terminate()

@@ -116,6 +116,8 @@ def ports(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             found[name] = cluster.start_picker(name, content=content)
         yield found
     finally:
+        for name in found:
+            cluster.kill(f"{name}-epp")
         for process in running:
             process.kill()
             process.wait()

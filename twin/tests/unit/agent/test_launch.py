@@ -181,6 +181,24 @@ def test_the_pickers_ports_are_moved_and_its_paths_rewritten(tmp_path: Path):
     assert launch.needs_kubeconfig
 
 
+@pytest.mark.parametrize(
+    ("content", "given", "reads"),
+    [
+        ("plugins: []", [], ["--refresh-metrics-interval=0.1s"]),
+        ("plugins: []", ["--refresh-metrics-interval=1s"], []),
+        ("featureGates: [flowControl]", [], []),
+    ],
+)
+def test_a_picker_reads_metrics_less_often_unless_it_has_queues_or_a_flag_says_how_often(
+    tmp_path: Path, content: str, given: list[str], reads: list[str]
+):
+    (tmp_path / "p.yaml").write_text(content)
+    args = ["--config-file=/config/p.yaml", *given]
+    container = {"name": "epp", "image": "x/epp:v1.2.0", "args": args}
+    launch = plan(container, place(L4, [Mount("/config", tmp_path, True)]))
+    assert [each for each in launch.argv if "metrics-interval" in each] == given + reads
+
+
 def test_the_callout_finds_its_configuration_and_the_twins_secrets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
