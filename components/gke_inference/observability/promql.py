@@ -142,7 +142,7 @@ class Scope:
             "fallbacks": self.has_fallbacks,
             "relays": self.has_backends or self.has_fallbacks,
             **dict.fromkeys(self.engines, True),
-            "engine_failures": bool({"tgi", "triton", "tritonserver"} & set(self.engines)),
+            "engine_failures": bool({"tgi", "triton"} & set(self.engines)),
             "kv_tiers": any(model.has_kv_tiers for model in self.models),
             "own_chips": any(model.has_own_chips for model in self.models),
             "cost_limit": self.cost_limit_usd_per_hour is not None,

@@ -62,11 +62,20 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.hosts.append(self.headers["host"])
+        if self.path.startswith("/v2/models/"):
+            given = {"name": "features", "datatype": "FP32", "shape": [-1, 3]}
+            self._send({"inputs": [given], "outputs": [{"name": "probability"}]})
+            return
         self._send({"object": "list", "data": [_model(each) for each in self.server.models]})
 
     def do_POST(self) -> None:
         self.server.paths.append(self.path)
         sent = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if self.path.startswith("/v2/models/"):
+            rows = [each["shape"] for each in sent["inputs"] if not any(each["data"])]
+            values = self.server.vector[: len(rows)]
+            self._send({"outputs": [{"name": "probability", "data": values}]})
+            return
         refusal = self.server.refused.get(sent["model"])
         if refusal is not None:
             self._send({"error": {"message": refusal[1], "code": refusal[0]}}, refusal[0])

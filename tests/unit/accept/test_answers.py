@@ -36,6 +36,7 @@ def test_a_model_that_generates_is_asked_for_chat_completion_and_each_adapter(pl
         (Task.EMBED, "embeddings", "a vector of 2 numbers"),
         (Task.IMAGE, "image", "a PNG of 11 bytes"),
         (Task.VIDEO, "video", "an MP4 of 12 bytes"),
+        (Task.PREDICT, "prediction", "values of probability"),
     ],
 )
 def test_other_models_are_asked_for_what_their_task_is(fake, local, task, subject, measured):
@@ -68,6 +69,12 @@ def test_a_vector_of_zeros_is_not_met(fake, local):
     fake.gateway.vector = [0.0, 0.0]
     (row,) = answers(fake.deployed(with_model(local, task=Task.EMBED, adapters=())))
     assert row.verdict is Verdict.NOT_MET
+
+
+def test_a_prediction_without_an_output_is_not_met(fake, local):
+    fake.gateway.vector = []
+    (row,) = answers(fake.deployed(with_model(local, task=Task.PREDICT, adapters=())))
+    assert (row.verdict, row.measured) == (Verdict.NOT_MET, "values of no output")
 
 
 def test_an_image_that_is_no_png_is_not_met(fake, local):

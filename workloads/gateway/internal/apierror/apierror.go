@@ -15,6 +15,8 @@ type Error struct {
 	Code    string
 	Param   string
 	Message string
+	// IsPlain is whether the body has the message alone, as the Open Inference Protocol has it.
+	IsPlain bool
 	// Headers are further headers of the response, by lowercase name.
 	Headers map[string]string
 }
@@ -24,6 +26,11 @@ func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
 // Body returns the JSON body.
 func (e *Error) Body() []byte {
+	if e.IsPlain {
+		if body, err := json.Marshal(map[string]string{"error": e.Message}); err == nil {
+			return body
+		}
+	}
 	var param *string
 	if e.Param != "" {
 		param = &e.Param

@@ -1,7 +1,10 @@
 // Package paths has the paths of the APIs that engines serve.
 package paths
 
-import "regexp"
+import (
+	"regexp"
+	"strings"
+)
 
 // Edits changes images. Its body is JSON, or a form with the images.
 const Edits = "/v1/images/edits"
@@ -26,6 +29,9 @@ var prompts = map[string]bool{
 // predictive are the paths of one model in the Open Inference Protocol that clients may call. They have only
 // one spelling. Others of Triton load models, register memory or change what it traces.
 var predictive = regexp.MustCompile(`^/v2/models/([A-Za-z0-9][A-Za-z0-9._:-]*)(/(infer|ready|config))?$`)
+
+// IsInference reports whether a path is of the Open Inference Protocol, whose errors have another form.
+func IsInference(path string) bool { return strings.HasPrefix(path, "/v2/") }
 
 // Predictive returns the model that a path of the Open Inference Protocol names, and whether the path
 // computes its answer; isOne is whether it is such a path.

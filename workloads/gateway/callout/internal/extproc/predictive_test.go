@@ -47,17 +47,17 @@ func TestPredictiveModelsHaveTheRequestLimitAndTheModelsOfTheTeam(t *testing.T) 
 	for _, one := range []struct {
 		method, path string
 		status       int32
-		code         string
+		message      string
 	}{
-		{"POST", "/v2/models/other/infer", 404, "model_not_found"},
-		{"GET", infer, 405, "method_not_allowed"},
-		{"POST", "/v2/models/m/config", 405, "method_not_allowed"},
-		{"POST", "/v2/repository/models/m/load", 404, "unknown_url"},
-		{"POST", "/v2/models/m/trace/setting", 404, "unknown_url"},
-		{"GET", "/v2/models/m/versions/1/stats", 404, "unknown_url"},
+		{"POST", "/v2/models/other/infer", 404, "{\"error\":\"The model `other` does not exist"},
+		{"GET", infer, 405, "{\"error\":\"The method GET"},
+		{"POST", "/v2/models/m/config", 405, "{\"error\":\"The method POST"},
+		{"POST", "/v2/repository/models/m/load", 404, "{\"error\":\"Unknown request URL"},
+		{"POST", "/v2/models/m/trace/setting", 404, "{\"error\":\"Unknown request URL"},
+		{"GET", "/v2/models/m/versions/1/stats", 404, "{\"error\":\"Unknown request URL"},
 		{"GET", "/v2/models/m", 0, ""},
 		{"GET", "/v2/models/m/ready", 0, ""},
-		{"POST", infer, 429, "rate_limit_exceeded"},
+		{"POST", infer, 429, "{\"error\":\"Rate limit reached"},
 	} {
 		c := begin(t, client)
 		c.send(&extproc.ProcessingRequest{Request: &extproc.ProcessingRequest_RequestHeaders{
@@ -66,7 +66,7 @@ func TestPredictiveModelsHaveTheRequestLimitAndTheModelsOfTheTeam(t *testing.T) 
 			},
 		}})
 		answer := c.receive().GetImmediateResponse()
-		if got := int32(answer.GetStatus().GetCode()); got != one.status || !strings.Contains(string(answer.GetBody()), one.code) {
+		if got := int32(answer.GetStatus().GetCode()); got != one.status || !strings.HasPrefix(string(answer.GetBody()), one.message) {
 			t.Errorf("%s %s: got %d %s", one.method, one.path, got, answer.GetBody())
 		}
 		c.end()

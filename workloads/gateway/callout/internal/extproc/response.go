@@ -191,6 +191,7 @@ func permittedModels(list []byte, permits func(string) bool) []byte {
 // refuse responds to the client; the gateway makes no more calls for the request.
 func (e *exchange) refuse(fault *openai.Error) error {
 	e.refusedBy, e.status = fault.Code, fault.Status
+	fault.IsPlain = paths.IsInference(e.path)
 	return e.stream.Send(calls.Refusal("callout", fault, e.limitHeaders()))
 }
 

@@ -103,8 +103,8 @@ func (e *exchange) Handle(call *extproc.ProcessingRequest) error {
 func (e *exchange) onHeaders(message *extproc.HttpHeaders) error {
 	e.headers = calls.HeadersOf(message.GetHeaders())
 	e.found = findings{path: plainPath(calls.First(e.headers, ":path")), names: map[string]bool{}}
-	if model, _, isOne := paths.Predictive(e.found.path); isOne {
-		e.found.model = model // its bodies are tensors, which nothing has to read
+	if paths.IsInference(e.found.path) { // bodies are tensors, which nothing has to read
+		e.found.model, _, _ = paths.Predictive(e.found.path)
 		return e.stream.Send(calls.RoutedHeaders(e.mutation()))
 	}
 	isForm := e.found.path == paths.Edits && forms.Is(e.headers["content-type"])
