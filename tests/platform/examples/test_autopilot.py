@@ -63,7 +63,7 @@ def test_a_model_on_autopilot_answers_and_scales_by_what_the_adapter_serves(
     assert all(each["ephemeral-storage"] == "1Gi" for each in amounts)
     assert "50m" in {each["cpu"] for each in amounts}
     with pytest.raises(KubeError, match="GKE Warden rejected the request"):
-        kube.post(PODS, privileged())
+        kube.post("/api/v1/namespaces/default/pods", privileged())
 
     # the adapter's Service serves the API, as Google's manifest registers it
     registered = kube.get(
@@ -88,6 +88,6 @@ def privileged() -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": "shell", "namespace": "models"},
+        "metadata": {"name": "shell", "namespace": "default"},
         "spec": {"containers": [container]},
     }
