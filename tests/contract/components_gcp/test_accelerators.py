@@ -46,7 +46,8 @@ def test_what_is_not_for_everybody_is_not_among_the_zones_of_everybody():
     v6e = accelerator("tpu-v6e")
     everybody = {zone for zones in v6e.zones.values() for zone in zones}
     assert everybody.isdisjoint(v6e.restricted_zones)
-    assert set(v6e.flex_start_zones or ()) <= everybody
+    assert v6e.zones_by_provisioning.keys() == {"calendar", "flex-start"}
+    assert {zone for zones in v6e.zones_by_provisioning.values() for zone in zones} <= everybody
     assert accelerators.zones_of("tpu-v6e", "us-west1") == ()
     assert accelerators.zones_of("tpu-v6e", "us-west1", "spot") == ("us-west1-c",)
     assert accelerators.zones_of("tpu-v6e", "us-east5", "flex-start") == ("us-east5-a",)
