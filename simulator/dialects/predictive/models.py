@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime
+import onnxruntime  # pyright: ignore[reportMissingTypeStubs] - it has none
 
 from simulator.dialects.predictive import config as configuration
 from simulator.dialects.predictive.config import TYPES, type_name, type_number
