@@ -31,6 +31,7 @@ from twin.host.processes import GO_SETTINGS
 from twin.providers.gcp.effects import secret_manager, sign_in
 from twin.wire.kube import JsonObject
 from twin.world.engine_times import engine_durations
+from twin.world.rules import Rules
 
 _INHERITED = ("PATH", "HOME", "LANG", "SSL_CERT_FILE", "TMPDIR", "GKE_INFERENCE_TWIN_DIR")
 _SECRETS = "SECRET_MANAGER_ENDPOINT"
