@@ -17,6 +17,7 @@ _OF_COMPUTE: Final = {
     "disk:Disk": _ZONE + "disks/{name}",
     "firewall:Firewall": _GLOBAL + "firewalls/{name}",
     "forwardingRule:ForwardingRule": _REGION + "forwardingRules/{name}",
+    "futureReservation:FutureReservation": _ZONE + "futureReservations/{name}",
     "globalAddress:GlobalAddress": _GLOBAL + "addresses/{name}",
     "globalForwardingRule:GlobalForwardingRule": _GLOBAL + "forwardingRules/{name}",
     "healthCheck:HealthCheck": _GLOBAL + "healthChecks/{name}",

@@ -36,9 +36,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     logs.set_up()
     try:
         if words[0] == "tritonserver":
-            from simulator.dialects.predictive import server  # noqa: PLC0415 - ONNX Runtime is large
+            # ONNX Runtime is large
+            from simulator.dialects import predictive_server as predictive  # noqa: PLC0415
 
-            uvloop.run(server.serve(server.settle(words[1:], os.environ)))
+            uvloop.run(predictive.serve(predictive.settle(words[1:], os.environ)))
             return
         settle, make = _SERVERS[words[0]]
         settings = settle(words[1:], os.environ)

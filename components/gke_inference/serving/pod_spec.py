@@ -171,6 +171,7 @@ def engine_container(
                 "name": "engine" if pod.role == "decode" else "http",
             },
             health_port(),
+            *_metrics_ports(serving.engine),
         ],
         "securityContext": _container_security(kind),
         "volumeMounts": list(files.mounts),
@@ -185,6 +186,15 @@ def engine_container(
 def health_port(port: int = HEALTH_PORT) -> Manifest:
     """Return the port declaration of a launcher."""
     return {"containerPort": port, "name": f"health-{port}"}
+
+
+def _metrics_ports(name: str) -> list[Manifest]:
+    """Return the port of an engine that has its metrics on one of their own.
+
+    Managed Prometheus scrapes only ports that the container declares.
+    """
+    port = engine(name).metrics.port
+    return [] if port is None else [{"containerPort": port, "name": "metrics"}]
 
 
 def probes(minutes: int, port: int = HEALTH_PORT) -> Manifest:

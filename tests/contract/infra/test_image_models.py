@@ -167,7 +167,7 @@ def test_the_dashboard_of_images_has_a_row_by_model_for_models_with_chips_of_the
         args = dashboards_args(resolve(given))
         assert args is not None
         pages = dashboards(scope_of(args["models"], args["namespace"], args))
-        (images,) = [page for page in pages if page.name == "pictures"]
+        (images,) = [page for page in pages if page.name == "images"]
         return [row.title for row in images.rows]
 
     assert titles(on_own_chips()) == ["Work", "Models with chips of their own", "Time"]

@@ -1,6 +1,7 @@
 """What a stack registers and what `cost` counts are the same, region by region."""
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,10 @@ from tests.contract.infra.registered import registered
 from tests.contract.recorder import Registration
 from tests.shipped_stacks import EXAMPLES, FILES
 
+_RUN = "gcp:cloudrunv2/service:Service"
+_RUN_MODEL = re.compile(r"Cloud Run [^ ]+: ")
 _BY_TYPE = {
-    "gcp:cloudrunv2/service:Service": ("Cloud Run for personalized images",),
+    _RUN: ("Cloud Run for personalized images",),
     "gcp:compute/regionSecurityPolicy:RegionSecurityPolicy": ("Cloud Armor policy",),
     "gcp:compute/routerNat:RouterNat": ("NAT gateway", "NAT address"),
     "gcp:compute/securityPolicy:SecurityPolicy": ("Cloud Armor policy of the front",),
@@ -56,6 +59,8 @@ def expected(seen: list[Registration]) -> Counter[str]:
         words = _BY_TYPE.get(each.type, ())
         if name := _class_of(each):
             words = _BY_CLASS[name]
+        if each.type == _RUN and "CloudRunModel" in each.parent:
+            words = (_RUN_MODEL.pattern,)
         if each.type == "gcp:gkehub/membership:Membership" and is_fleet:
             words = _INTERNAL  # the gateway over all clusters has proxies in each region
         found.update(words)
@@ -69,7 +74,12 @@ def counted(cost: StackCost) -> Counter[str]:
     words = {word for of in (*_BY_TYPE.values(), *_BY_CLASS.values()) for word in of}
     words.add("global load balancer, forwarding rules")
     longest = sorted(words, key=len, reverse=True)
-    found = (next((w for w in longest if part.what.startswith(w)), "") for part in cost.parts)
+    found = (
+        _RUN_MODEL.pattern
+        if _RUN_MODEL.match(part.what)
+        else next((w for w in longest if part.what.startswith(w)), "")
+        for part in cost.parts
+    )
     return Counter(word for word in found if word)
 
 

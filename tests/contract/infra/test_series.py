@@ -25,6 +25,8 @@ PUBSUB = [f"pubsub_googleapis_com:{name}" for name in re.findall(r'"(subscriptio
 """What the twin's Pub/Sub exports, as its source says it."""
 ALWAYS = {name for names in KUBE_STATE.values() for name in names} | {RESTART_COUNT, DUTY_CYCLE}
 """What GKE writes for every cluster: the twin's exporters declare it."""
+OF_CHIPS = {f"kubernetes_io:container_accelerator_memory_{word}" for word in ("total", "used")}
+"""What GKE writes for containers with accelerators, and the twin, which has none, does not."""
 BY_JOB = (
     (r".+-picker", PICKER),
     (r".+-body-router", observed.ROUTER_METRICS),
@@ -52,7 +54,7 @@ STACK_FILES = (
 
 def written(registrations: Iterable[Registration]) -> list[str]:
     """Return the names, as patterns, of the series that the parts of a stack write."""
-    found = [re.escape(name) for name in ALWAYS]
+    found = [re.escape(name) for name in ALWAYS | OF_CHIPS]
     for seen in registrations:
         kind = seen.type.rpartition(":")[2]
         spec: dict[str, Any] = seen.inputs.get("spec") or {}

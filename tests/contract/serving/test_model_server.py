@@ -244,7 +244,7 @@ def test_numbers_of_other_languages_build_the_same_pods(recorder, args):
         ({"replicas": -1}, "replicas.*got -1"),
         ({"rungs": []}, "rungs.*at least 1 entry, got 0"),
         ({"standby_replicas": -1}, "standbyReplicas.*got -1"),
-        ({"task": "sing"}, "task.*generate, embed, image, video, got 'sing'"),
+        ({"task": "sing"}, "task.*generate, embed, image, video, predict, got 'sing'"),
         (
             {"videos": {"frames": [81]}},
             "videos.*must not be set when task is generate",

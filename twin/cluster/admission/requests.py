@@ -1,6 +1,6 @@
 """Requests of pods in Autopilot: defaults, minimums, maximums and ratios. Pure.
 
-The figures are the rules `autopilot.class.*`, `autopilot.daemons`, `autopilot.disk` and
+The figures are the rules of classes of Autopilot, `autopilot.daemons`, `autopilot.disk` and
 `autopilot.bursting`.
 """
 
@@ -31,8 +31,8 @@ _HARDWARE = (
     catalogue_labels()["tpu_accelerator"],
 )
 """Selectors of nodes; without one, a pod runs in the class general-purpose."""
-_BY_POD = {"Balanced": "balanced", "Scale-Out": "scale-out"}
-"""GKE's classes that have ratios, with the end of the rule's name."""
+_BY_POD = {"Balanced": "autopilot.class.balanced", "Scale-Out": "autopilot.class.scale-out"}
+"""GKE's classes that have ratios, with their rules."""
 _SIDECAR = {"cpu": "250m", "memory": "256Mi", DISK: "5Gi"}
 """Requests of the Cloud Storage FUSE sidecar (rule `autopilot.sidecar`)."""
 
@@ -74,7 +74,7 @@ def bounds_of(template: JsonObject, *, is_daemon: bool, may_burst: bool) -> Boun
     if is_daemon:
         return _bounds("autopilot.daemons", may_burst=may_burst)
     if selector.get(CLASS) in _BY_POD:
-        return _bounds(f"autopilot.class.{_BY_POD[selector[CLASS]]}", may_burst=may_burst)
+        return _bounds(_BY_POD[selector[CLASS]], may_burst=may_burst)
     if any(label in selector for label in _HARDWARE):
         return None
     return _bounds("autopilot.class.general-purpose", may_burst=may_burst)

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from simulator.dialects.predictive.metrics import ServerMetrics
-from simulator.dialects.predictive.models import Model, load
-from simulator.dialects.predictive.server import PredictiveServer, settle
+from simulator.dialects.predictive_metrics import ServerMetrics
+from simulator.dialects.predictive_models import Model, load
+from simulator.dialects.predictive_server import PredictiveServer, settle
 from simulator.engine.settings import EngineError
 from twin.host.paths import REPOSITORY
 

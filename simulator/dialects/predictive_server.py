@@ -1,4 +1,11 @@
-"""The HTTP server of Triton: the Open Inference Protocol on one port, the metrics on another."""
+"""Triton Inference Server 26.06 with ONNX models: real answers of ONNX Runtime, on this machine.
+
+The Open Inference Protocol is on one port, the metrics are on another. Flags, routes, bodies,
+errors and metrics are those of triton-inference-server/server at v2.70.0 (`src/http_server.cc`) and
+of triton-inference-server/core (`src/infer_request.cc`), BSD-3-Clause. Not there: gRPC, backends
+other than ONNX Runtime, sequences, shared memory, classification, compression and statistics. A
+request for them is rejected.
+"""
 
 import asyncio
 import json
@@ -13,10 +20,10 @@ from typing import Any
 from aiohttp import web
 
 from simulator.dialects import flags as command_line
-from simulator.dialects.predictive.config import described, type_name
-from simulator.dialects.predictive.metrics import ServerMetrics
-from simulator.dialects.predictive.models import BackendError, Model, load
-from simulator.dialects.predictive.tensors import HEADER_LENGTH, TritonError, read, write
+from simulator.dialects.predictive_config import described, type_name
+from simulator.dialects.predictive_metrics import ServerMetrics
+from simulator.dialects.predictive_models import BackendError, Model, load
+from simulator.dialects.predictive_tensors import HEADER_LENGTH, TritonError, read, write
 from simulator.engine.settings import EngineError, Surroundings
 from simulator.server.generation import POD_HEADER
 from simulator.server.running import SICK_FACTOR

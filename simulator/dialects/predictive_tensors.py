@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from simulator.dialects.predictive.config import TYPES, type_name
-from simulator.dialects.predictive.models import Model, Tensors
+from simulator.dialects.predictive_config import TYPES, type_name
+from simulator.dialects.predictive_models import Model, Tensors
 
 HEADER_LENGTH = "Inference-Header-Content-Length"
 _NO_JSON = ("FP16",)

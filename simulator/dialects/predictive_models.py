@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import onnxruntime  # pyright: ignore[reportMissingTypeStubs] - it has none
 
-from simulator.dialects.predictive import config as configuration
-from simulator.dialects.predictive.config import TYPES, type_name, type_number
-from simulator.dialects.predictive.metrics import ServerMetrics
+from simulator.dialects import predictive_config as configuration
+from simulator.dialects.predictive_config import TYPES, type_name, type_number
+from simulator.dialects.predictive_metrics import ServerMetrics
 from simulator.engine.settings import EngineError
 
 _RUNTIME: Any = onnxruntime
