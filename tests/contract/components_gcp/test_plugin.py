@@ -351,7 +351,7 @@ def outside(site, code):
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
     assert ran.returncode == 0, ran.stderr

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from gke_inference.catalogue.cloud_run import gpu_names, run_gpu, run_limits
+from gke_inference.catalogue.versions import is_placeholder
 from twin.wire.property_values import CloudError, Json, as_list, as_object, get_path, is_unknown
 
 GPU: Final = "nvidia.com/gpu"
@@ -72,6 +73,8 @@ def _scaling(template: Json) -> Iterator[tuple[str, str]]:
 
 def _image(where: str, image: Any) -> Iterator[tuple[str, str]]:
     if not isinstance(image, str) or is_unknown(image):
+        return
+    if is_placeholder(image):  # our own program, not built yet: `up` accepts it (agent.image.own)
         return
     host, _, rest = image.partition("/")
     if rest and "." in host and _HOSTS.fullmatch(host) is None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from gke_inference.catalogue.versions import image
 from twin.providers.gcp.resources.run_services import check_service
 from twin.wire.property_values import CloudError
 
@@ -98,3 +99,7 @@ def test_an_instance_without_a_gpu_has_sizes_of_its_own() -> None:
         limits.update(size)
         with pytest.raises(CloudError, match=message):
             check_service(plain)
+
+
+def test_an_own_program_that_is_not_built_is_accepted_because_the_checkout_has_it() -> None:
+    check_service(edited([*FIRST, "image"], image("personal").reference))
