@@ -40,8 +40,6 @@ class RunLimits:
     """Most requests of one instance at a time."""
     timeout_seconds: int
     """Most time of a request."""
-    service_name: int
-    """Most characters of a service's name."""
     url_label: int
     """Most characters of `SERVICE-PROJECTNUMBER`."""
     probe_seconds: int

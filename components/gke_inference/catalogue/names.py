@@ -31,7 +31,8 @@ KINDS = {
     "run_service": NameRule(49),
     "service_account": NameRule(30, 6),
 }
-"""`compute` is any Compute Engine resource: network, subnet, disk, image, policy."""
+"""`compute` is any Compute Engine resource: network, subnet, disk, image, policy. `run_service` is
+from docs.cloud.google.com/run/docs/reference/rest/v2/projects.locations.services/create."""
 
 ROLE_SEPARATOR = "-"
 

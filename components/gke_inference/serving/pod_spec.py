@@ -191,7 +191,7 @@ def health_port(port: int = HEALTH_PORT) -> Manifest:
 def _metrics_ports(name: str) -> list[Manifest]:
     """Return the port of an engine that has its metrics on one of their own.
 
-    Managed Prometheus scrapes only ports that the container declares.
+    The invariant `monitored-ports` wants scraped ports declared.
     """
     port = engine(name).metrics.port
     return [] if port is None else [{"containerPort": port, "name": "metrics"}]

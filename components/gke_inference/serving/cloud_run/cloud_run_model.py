@@ -14,6 +14,7 @@ from gke_inference.cluster.workload_identity import ACCESS
 from gke_inference.intent.cloud_run import CloudRunSettings, Ingress, run_problems
 from gke_inference.intent.settings import RequestSeconds
 from gke_inference.serving.launcher.spec import Serving
+from gke_inference.serving.model_server import MAPS
 from gke_inference.serving.weights import bucket_path
 
 from .container import container, run_serving
@@ -24,8 +25,6 @@ _INGRESS: Final = {
     Ingress.INTERNAL: "INGRESS_TRAFFIC_INTERNAL_ONLY",
     Ingress.INTERNAL_AND_LOAD_BALANCER: "INGRESS_TRAFFIC_INTERNAL_LOAD_BALANCER",
 }
-_MAPS: Final = ("engine_args", "engine_env")
-"""Inputs whose keys are chosen by the user."""
 
 
 class CloudRunModelArgs(TypedDict):
@@ -90,7 +89,7 @@ class CloudRunModel(pulumi.ComponentResource):
                 raise problem.at(f"model.{problem.path}")
             serving = run_serving(served, model, seconds, model.weights, "model.weights")
         except InputError as error:
-            path = camel_path(error.path, _MAPS)
+            path = camel_path(error.path, MAPS)
             raise pulumi.InputPropertyError(path, error.message) from error
         account = serviceaccount.Account(
             name,

@@ -5,14 +5,15 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from gke_inference.catalogue.cloud_run import gpu_names, run_gpu, run_limits
+from gke_inference.catalogue.names import KINDS
 from gke_inference.catalogue.versions import is_placeholder
+from twin.providers.kubernetes.manifests.quantities import amount
 from twin.wire.property_values import CloudError, Json, as_list, as_object, get_path, is_unknown
 
 GPU: Final = "nvidia.com/gpu"
+_MOST_CHARACTERS: Final = KINDS["run_service"].max_length
 _NAME: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _HOSTS: Final = re.compile(r"([a-z0-9-]+\.)?gcr\.io|[a-z0-9-]+-docker\.pkg\.dev|docker\.io")
-_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)(Mi|Gi|M|G|m)?")
-_UNITS: Final = {None: 1.0, "m": 1e-3, "M": 1e6, "G": 1e9, "Mi": 2.0**20, "Gi": 2.0**30}
 _PLAIN_CPUS: Final = (1.0, 2.0, 4.0, 6.0, 8.0)
 _PLAIN_GIB: Final = 32
 _PROBES: Final = ("startupProbe", "livenessProbe", "readinessProbe")
@@ -35,7 +36,7 @@ def _problems(inputs: Json) -> Iterator[tuple[str, str]]:
         yield (
             "service.name",
             "must use only lowercase alphanumeric characters and dashes, begin with a letter, not "
-            f"end with a dash, and have at most {limits.service_name} characters, got {name!r}",
+            f"end with a dash, and have at most {_MOST_CHARACTERS} characters, got {name!r}",
         )
     template = as_object(inputs.get("template")) or {}
     seconds = _seconds(template.get("timeout"))
@@ -57,7 +58,7 @@ def _problems(inputs: Json) -> Iterator[tuple[str, str]]:
 
 
 def _is_name(name: str) -> bool:
-    return len(name) <= run_limits().service_name and _NAME.fullmatch(name) is not None
+    return len(name) <= _MOST_CHARACTERS and _NAME.fullmatch(name) is not None
 
 
 def _scaling(template: Json) -> Iterator[tuple[str, str]]:
@@ -157,8 +158,8 @@ def _plain(where: str, container: Json) -> Iterator[tuple[str, str]]:
 
 def _limit(container: Json, what: str) -> float | None:
     limits = as_object(get_path(container, "resources.limits")) or {}
-    found = _SIZE.fullmatch(str(limits.get(what) or ""))
-    return None if found is None else float(found[1]) * _UNITS[found[2]]
+    found = amount(limits.get(what))
+    return None if found is None else float(found)
 
 
 def _number(value: Any) -> float | None:
