@@ -82,6 +82,29 @@ def unwrap_help(app: typer.Typer) -> None:
             unwrap_help(group.typer_instance)
 
 
+def command_of(app: typer.Typer) -> Any:
+    """Return the command of an app whose help shows no type for flags: they take no value."""
+    command: Any = typer.main.get_command(app)
+    _hide_flag_types(command)
+    return command
+
+
+def _hide_flag_types(command: Any) -> None:
+    for param in command.params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    option_of = command.get_help_option
+
+    def help_option(ctx: Any) -> Any:
+        option = option_of(ctx)
+        option.metavar = ""
+        return option
+
+    command.get_help_option = help_option
+    for each in getattr(command, "commands", {}).values():
+        _hide_flag_types(each)
+
+
 def _unwrapped(text: str) -> str:
     paragraphs = inspect.cleandoc(text).split("\n\n")
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
@@ -134,7 +157,6 @@ def _empty_app() -> typer.Typer:
         epilog="Exit codes: 0 success, 1 a check failed, 2 error, 130 interrupted.",
         no_args_is_help=True,
         context_settings={"help_option_names": ["--help", "-h"]},
-        add_completion=False,
         pretty_exceptions_enable=False,
     )
 

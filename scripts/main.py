@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 from typer.exceptions import TyperException
 
-from scripts.app import COMMANDS, app_for, list_app
+from scripts.app import COMMANDS, app_for, command_of, list_app
 from scripts.terminal.console import CommandError, errors
 from scripts.terminal.exit_codes import ExitCode
 from twin.host.inherited import raise_open_files
@@ -25,6 +25,8 @@ _USER_FIXES = (errno.EACCES, errno.EDQUOT, errno.ENOSPC, errno.EPERM, errno.EROF
 
 _FULL = (errno.EDQUOT, errno.ENOSPC)
 _OUTPUT = "standard output"
+_COMPLETION_VARIABLE = "_GKE_INFERENCE_COMPLETE"
+"""Variable that the completion script of a shell sets, named by typer after the program."""
 
 
 def main() -> None:
@@ -100,9 +102,11 @@ def _run(arguments: list[str]) -> int:
     Raises:
         CommandError: The command line is invalid, or the command cannot continue.
     """
+    if _COMPLETION_VARIABLE in os.environ:
+        return _complete()
     asked = arguments[0] if arguments else ""
     if not asked:
-        list_app()(["--help"], prog_name="gke-inference", standalone_mode=False)
+        invoke(list_app(), ["--help"], "gke-inference")
         return ExitCode.ERROR
     if asked not in COMMANDS and not asked.startswith("-"):
         from gke_inference.catalogue.problems import one_of  # noqa: PLC0415 - as below
@@ -114,6 +118,15 @@ def _run(arguments: list[str]) -> int:
     gc.freeze()
     gc.enable()
     return invoke(app, arguments, "gke-inference")
+
+
+def _complete() -> int:
+    """Print completions of the command line that the shell's script passes; return an exit code."""
+    line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
+    try:
+        return invoke(app_for(line.split()[1:]), [], "gke-inference")
+    except SystemExit as done:  # so ends a completion
+        return int(done.code or ExitCode.OK)
 
 
 def invoke(app: typer.Typer, arguments: list[str], program: str) -> int:
@@ -128,7 +141,7 @@ def invoke(app: typer.Typer, arguments: list[str], program: str) -> int:
         CommandError: The command line is invalid, or the command cannot continue.
     """
     try:
-        return app(arguments, prog_name=program, standalone_mode=False) or ExitCode.OK
+        return command_of(app)(arguments, prog_name=program, standalone_mode=False) or ExitCode.OK
     except TyperException as error:
         from scripts.terminal.usage import usage_line  # noqa: PLC0415 - only for what is wrong
 

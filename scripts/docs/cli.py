@@ -16,6 +16,9 @@ _OPENING = """\
 Any target of the Makefile installs the program in `.venv/bin`. The
 [exit codes](exit-codes.md) are the same for every command.
 
+`gke-inference --install-completion` sets up completion of commands, options and stacks for bash,
+zsh, fish or PowerShell.
+
 Tables wrap to the terminal width. In narrow terminals, low-priority columns move to a second line.
 Piped output keeps every column in its row, unless `COLUMNS` gives a width; only sentences wrap.
 """

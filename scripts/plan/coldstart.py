@@ -1,6 +1,7 @@
 """`gke-inference coldstart`: the start time of each model on each rung, by stage."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Annotated, Final
 
@@ -39,6 +40,30 @@ def _table(found: list[Start], minimum: dict[str, int], doubling: float) -> List
             f"{asks_at(one.start, doubling):.0%}",
         )
     return table
+
+
+def _summary(found: list[Start]) -> Iterator[str]:
+    """Yield the fastest and the slowest start, and a warning for each rung that is too slow."""
+    if not found:
+        yield "no model of this stack has a start time"
+        return
+    ends = {"fastest": min(found, key=_seconds), "slowest": max(found, key=_seconds)}
+    for word, one in ends.items():
+        yield (
+            f"{word} start: {one.start.seconds:.0f} s ({one.start.low:.0f} to"
+            f" {one.start.high:.0f}), {one.model} on {one.rung} in {one.region}"
+        )
+    for one in found:
+        if one.is_late:
+            yield (
+                f"warning: {one.model} on {one.rung} in {one.region} starts in"
+                f" {one.start.seconds:.0f} s; slo.cold_start_s is {one.limit:.0f}"
+            )
+    yield ""
+
+
+def _seconds(one: Start) -> float:
+    return one.start.seconds
 
 
 def _print_checked(*, as_json: bool) -> None:
@@ -91,6 +116,8 @@ def coldstart(
         ]
         print(json.dumps(facts, indent=1))
         return
+    for text in _summary(found):
+        console.print(text)
     print_table(_table(found, minimum, doubling))
     console.print(
         f"LEAD: seconds by which the autoscaler must act ahead. SPARE: replicas beyond the minimum "
@@ -109,9 +136,4 @@ def coldstart(
             console.print(
                 f"{one.model} on {one.rung} in {one.region}: replicas.buffer keeps nodes for "
                 f"{one.kept}, on which a replica starts in {one.kept_seconds:.0f} s"
-            )
-        if one.is_late:
-            console.print(
-                f"warning: {one.model} on {one.rung} in {one.region} starts in "
-                f"{one.start.seconds:.0f} s; slo.cold_start_s is {one.limit:.0f}"
             )

@@ -12,7 +12,7 @@ from infra.estimate.unit_costs import DEFAULT_TRAFFIC, unit_costs
 from infra.estimate.usage import DEFAULT_USAGE, NOT_DEDUCTED, Usage
 from infra.stack import Budget
 from planner.amount import missing_lines, unverified_lines
-from planner.choice.cost import FIELDS, HOURS_PER_MONTH, MEAN_SHARE
+from planner.choice.cost import MEAN_SHARE
 from planner.unit_cost.unit_cost import Traffic
 from scripts.plan.cost_json import cost_as_json
 from scripts.plan.cost_tables import (
@@ -20,9 +20,9 @@ from scripts.plan.cost_tables import (
     commitment_lines,
     commitment_table,
     group_table,
+    headlines,
     line_table,
     machines_lines,
-    total_line,
 )
 from scripts.plan.filters import PLAN_OPTIONS
 from scripts.plan.unit_costs import print_unit_costs
@@ -32,31 +32,18 @@ from scripts.terminal.options import JsonOption, StackOption, option_of, plan_of
 from scripts.terminal.tables import print_table
 
 
-def of_budget(budget: Budget, cost: StackCost) -> str:
-    """Return the line with the share of a budget that a stack uses."""
-    paid = (100 - budget.discount_percent) / 100
-    share = HOURS_PER_MONTH * paid / budget.monthly_usd
-    words = ("at minimum", "expected", "at maximum")
-    shares = [
-        f"{cost.counted(budget.covers, field) * share:.0%} {word}"
-        for field, word in zip(FIELDS, words, strict=True)
-    ]
-    less = f", {budget.discount_percent} % off list prices" if budget.discount_percent else ""
-    return f"budget: ${budget.monthly_usd:,} a month; the stack uses {', '.join(shares)}{less}"
-
-
 def _print_tables(cost: StackCost, budget: Budget | None) -> None:
-    """Print the accelerators, the groups of the cost, its totals and its commitments."""
+    """Print the summary, the accelerators, the groups of the cost and its commitments."""
+    for text in headlines(cost, budget):
+        console.print(text)
+    console.print()
     print_table(line_table(cost.bill))
     for text in machines_lines(cost.bill):
         console.print(text)
     console.print()
     print_table(group_table(cost))
-    console.print(total_line(cost))
     for text in booking_lines(cost):
         console.print(text)
-    if budget is not None:
-        console.print(of_budget(budget, cost))
     committed = commitment_table(cost.commitments)
     if committed.row_count:
         console.print()

@@ -1,16 +1,21 @@
 """The tables and totals of `gke-inference cost`."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from gke_inference.catalogue.prices import COMMITTED_YEARS
 from infra.estimate.cost_parts import ACCELERATORS, Part
 from infra.estimate.stack_cost import Commitments, StackCost
-from planner.amount import Amount, missing_lines, total
+from infra.stack import Budget
+from planner.amount import UNVERIFIED_MARK, Amount, missing_lines, total
 from planner.choice.cost import FIELDS, HOURS_PER_MONTH, Bill
 from scripts.terminal.tables import Column, Listing, figure
 
 KEYS = ("model", "region", "provisioning")
 """Keys for summing the accelerators' cost."""
+_LEAST_SHARE: Final = 0.005
+_SHARES: Final = 3
+"""Number of parts of the cost that the summary names."""
 
 
 def line_table(found: Bill) -> Listing:
@@ -82,14 +87,52 @@ def booking_lines(cost: StackCost) -> Iterator[str]:
         )
 
 
-def total_line(cost: StackCost) -> str:
-    """Return the totals of a stack, per hour and per month."""
-    hour = [f"{field} {cost.total(field):$,.2f}" for field in FIELDS]
-    month = [f"{cost.total(field) * HOURS_PER_MONTH:$,.0f}" for field in FIELDS]
-    return (
-        f"Total at list prices, per hour: {', '.join(hour)}; "
-        f"per month of {HOURS_PER_MONTH} hours: {', '.join(month)}"
+def headlines(cost: StackCost, budget: Budget | None) -> Iterator[str]:
+    """Yield what a reader decides by: the totals, the largest shares, the budget, the gaps."""
+    month = {field: f"{cost.total(field) * HOURS_PER_MONTH:$,.0f}" for field in FIELDS}
+    yield (
+        f"Expected at list prices: {month['expected']} a month"
+        f" (minimum {month['minimum']}, maximum {month['maximum']})"
     )
+    hour = [f"{field} {cost.total(field):$,.2f}" for field in FIELDS]
+    yield f"per hour: {', '.join(hour)}; a month has {HOURS_PER_MONTH} hours"
+    if shares := _largest(cost):
+        yield f"largest shares: {', '.join(f'{name} {share:.0%}' for name, share in shares)}"
+    if budget is not None:
+        yield budget_line(budget, cost)
+    gaps = {
+        "without a published price, not included": len(cost.missing),
+        f"with an unverified price ({UNVERIFIED_MARK})": len(cost.unverified),
+    }
+    if any(gaps.values()):
+        named = [f"{count} {what}" for what, count in gaps.items() if count]
+        yield f"items listed at the end: {'; '.join(named)}"
+
+
+def _largest(cost: StackCost) -> list[tuple[str, float]]:
+    """Return the largest parts of the expected cost with their shares: models, other groups."""
+    whole = cost.total("expected").value
+    parts = {name: one.total("expected").value for name, one in cost.bill.by("model").items()}
+    parts |= {
+        group.name: group.total("expected").value
+        for group in cost.groups
+        if group.name != ACCELERATORS
+    }
+    ranked = sorted(parts.items(), key=lambda part: -part[1])[:_SHARES]
+    return [(name, usd / whole) for name, usd in ranked if usd >= _LEAST_SHARE * whole]
+
+
+def budget_line(budget: Budget, cost: StackCost) -> str:
+    """Return the line with the share of a budget that a stack uses."""
+    paid = (100 - budget.discount_percent) / 100
+    share = HOURS_PER_MONTH * paid / budget.monthly_usd
+    words = ("at minimum", "expected", "at maximum")
+    shares = [
+        f"{cost.counted(budget.covers, field) * share:.0%} {word}"
+        for field, word in zip(FIELDS, words, strict=True)
+    ]
+    less = f", {budget.discount_percent} % off list prices" if budget.discount_percent else ""
+    return f"budget: ${budget.monthly_usd:,} a month; the stack uses {', '.join(shares)}{less}"
 
 
 def commitment_table(found: Commitments) -> Listing:

@@ -195,9 +195,16 @@ def _print(
     explain: bool,
     email: str | None,
 ) -> None:
-    print_table(_table(found, explain))
     short = [each for each in found if each.short_by]
     console.print(_summary(found, project, against))
+    for each in short:
+        where = each.need.region or "all regions"
+        console.print(
+            f"insufficient in {where}: {each.need.metric.label}, {_amount(each.short_by)} more",
+            markup=False,
+        )
+    console.print()
+    print_table(_table(found, explain))
     if short:
         console.print("Request an increase:")
     for each in short:

@@ -18,9 +18,17 @@ from infra.stack.problems import StackError
 from scripts.terminal.console import CommandError
 
 STACK_HELP = "Stack to use: NAME of a file stacks/Pulumi.NAME.yaml."
-StackOption = Annotated[str, typer.Option(help=STACK_HELP)]
+
+
+def _stacks(incomplete: str) -> list[str]:
+    """Return the stacks whose name starts with what the shell has so far."""
+    return [name for name in stack_names() if name.startswith(incomplete)]
+
+
+StackOption = Annotated[str, typer.Option(help=STACK_HELP, autocompletion=_stacks)]
 StacksOption = Annotated[
-    list[str] | None, typer.Option(help="Only this stack; repeat for more. Default: all.")
+    list[str] | None,
+    typer.Option(help="Only this stack; repeat for more. Default: all.", autocompletion=_stacks),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 CheckOption = Annotated[

@@ -14,7 +14,7 @@ from infra.stack import Covers, Platform
 from infra.stack.problems import StackError
 from planner.amount import total
 from planner.choice.cost import HOURS_PER_MONTH
-from scripts.plan.cost import of_budget
+from scripts.plan.cost_tables import budget_line
 from tests.contract.infra.broken_stacks import edited
 from tests.contract.infra.cloud import Deployed
 
@@ -117,7 +117,7 @@ def test_cost_says_how_much_of_the_budget_the_stack_takes() -> None:
     found = stack_cost(resolve(stack))
     assert stack.budget is not None
     share = found.counted(stack.budget.covers, "minimum").value * HOURS_PER_MONTH / 2 / 2_000_000
-    said = of_budget(stack.budget, found)
+    said = budget_line(stack.budget, found)
     assert said.startswith(f"budget: $2,000,000 a month; the stack uses {share:.0%} at minimum, ")
     assert " expected, " in said
     assert said.endswith("50 % off list prices")

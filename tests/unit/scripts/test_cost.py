@@ -31,6 +31,17 @@ def test_the_totals_are_plain_and_what_has_no_price_is_a_line(capsys):
     assert row.split()[-4:] == ["10.80", "10.80", "21.60", "43.20"]
 
 
+def test_the_first_lines_say_the_total_where_it_goes_and_what_it_leaves_out(capsys):
+    assert printed(capsys, "local").splitlines()[:5] == [
+        "Expected at list prices: $16,129 a month (minimum $8,112, maximum $32,053)",
+        "per hour: minimum $11.11, expected $22.09, maximum $43.91; a month has 730 hours",
+        "largest shares: llama-3.1-8b 98%, cluster 2%",
+        "items listed at the end: 1 without a published price, not included;"
+        " 1 with an unverified price (*)",
+        "",
+    ]
+
+
 def test_each_group_has_its_sum_above_its_parts(capsys):
     lines = [line.split() for line in printed(capsys, "local").splitlines()]
     sums = {line[0]: line[-3:] for line in lines if line[1:2] == ["all"]}
@@ -42,7 +53,7 @@ def test_each_group_has_its_sum_above_its_parts(capsys):
 
 def test_a_part_that_has_no_price_anywhere_has_a_line_and_no_row(capsys):
     text = printed(capsys, "prod")
-    rows = text.partition("GROUP")[2].partition("Total at list prices")[0]
+    rows = text.partition("GROUP")[2].partition("ALWAYS RUNS")[0]
     assert "Anywhere Cache us-central1-b, at most" in rows
     assert "Anywhere Cache europe-west4-a" not in rows
     assert "for Anywhere Cache europe-west4-a, at most in europe-west4: not in these totals" in text

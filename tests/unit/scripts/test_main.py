@@ -11,7 +11,16 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from scripts import main
-from scripts.app import COMMANDS, GROUPS, PURPOSES, app_for, build_app, list_app, module_of
+from scripts.app import (
+    COMMANDS,
+    GROUPS,
+    PURPOSES,
+    app_for,
+    build_app,
+    command_of,
+    list_app,
+    module_of,
+)
 from scripts.terminal.exit_codes import ExitCode
 from twin.host.paths import REPOSITORY
 
@@ -33,6 +42,35 @@ def helps(command):
     yield command.help or ""
     for subcommand in getattr(command, "commands", {}).values():
         yield from helps(subcommand)
+
+
+def flags(command):
+    yield from (one for one in command.params if getattr(one, "is_flag", False))
+    for subcommand in getattr(command, "commands", {}).values():
+        yield from flags(subcommand)
+
+
+def test_help_shows_no_type_for_flags_which_take_no_value():
+    assert {one.metavar for one in flags(command_of(build_app()))} == {""}
+
+
+@pytest.mark.parametrize(
+    ("line", "word", "completions"),
+    [
+        ("gke-inference cold", 1, ["coldstart"]),
+        ("gke-inference cost --mean", 2, ["--mean-share"]),
+        ("gke-inference cost --stack p", 3, ["prod"]),
+        ("gke-inference clients keys ro", 3, ["rotate"]),
+    ],
+)
+def test_a_shell_completes_commands_options_and_stacks(
+    line, word, completions, monkeypatch, capsys
+):
+    monkeypatch.setenv("_GKE_INFERENCE_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(word))
+    assert main._run([]) == ExitCode.OK
+    assert capsys.readouterr().out.split() == completions
 
 
 def test_a_paragraph_of_help_is_one_line_that_the_terminal_wraps():
