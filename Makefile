@@ -11,7 +11,7 @@ BIN := .venv/bin
 RUN := $(BIN)/gke-inference
 READY := .venv/.ready
 
-.PHONY: help up down doctor status test test-contract test-unit test-running soak lint lint-style lint-types format preview render bench docs tools lock clean
+.PHONY: help up down doctor status test test-contract test-unit test-running soak audit lint lint-style lint-types format preview render bench docs tools lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -73,6 +73,9 @@ lint-style: $(READY)
 
 lint-types: $(READY)
 	@$(BIN)/pyright
+
+audit: $(READY) ## check the locked packages for known vulnerabilities
+	@$(RUN) audit
 
 format: $(READY) ## format the code and apply automatic fixes
 	@$(BIN)/ruff format .

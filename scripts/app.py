@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 GROUPS = {
     "Twin": ("up", "trace", "env", "down"),
     "Plan": ("plan", "cost", "quota", "coldstart", "replay"),
-    "Check": ("preflight", "preview", "verdict", "touched", "render", "check"),
+    "Check": ("preflight", "preview", "verdict", "touched", "render", "check", "audit"),
     "Operate": (
         "status",
         "ask",

@@ -27,9 +27,9 @@ from twin.toolchain import (
     is_cached,
     missing,
     module_of,
-    modules,
     official,
     recipe,
+    usual_modules,
 )
 from twin.toolchain.gobuild import go_on_path
 from twin.toolchain.network import check_settings
@@ -70,7 +70,7 @@ def table(checked: list[Row]) -> Listing:
 def facts() -> Facts:
     """Return the facts about this machine for the checks."""
     cache = cache_root()
-    absent = tuple(module.name for module in missing(modules().values()))
+    absent = tuple(module.name for module in missing(usual_modules().values()))
     return Facts(
         platform=current_platform(),
         python=sys.version_info[:2],
@@ -82,7 +82,7 @@ def facts() -> Facts:
         cache=str(cache),
         cache_is_writable=os.access(_existing(cache), os.W_OK),
         missing=absent,
-        tools=len(modules()),
+        tools=len(usual_modules()),
         cache_free_gib=shutil.disk_usage(_existing(cache)).free / 2**30,
         checkout_free_gib=shutil.disk_usage(REPOSITORY).free / 2**30,
         memory_gib=_available_memory_gib(),

@@ -13,7 +13,7 @@ from scripts.terminal.tables import Column, Listing, print_table
 from twin.engines.embeddings import WORDLLAMA
 from twin.engines.image_pipeline import DIFFUSION
 from twin.engines.real.install import SGLANG, VLLM
-from twin.toolchain import Module, is_cached, modules, origin_of
+from twin.toolchain import Module, is_cached, modules, origin_of, usual_modules
 from twin.toolchain.python_environments import GUARDRAILS, XLA, PythonEnvironment
 
 ENVIRONMENTS: dict[str, PythonEnvironment] = {
@@ -50,7 +50,7 @@ def tools_group(
     names = check_words("--only", only, modules())
     if extra:
         check_one("--with", extra, ENVIRONMENTS)
-    chosen = [modules()[name] for name in names or modules()]
+    chosen = [modules()[name] for name in names or usual_modules()]
     obtain_modules(chosen)
     if extra:
         ensure_environment(ENVIRONMENTS[extra])

@@ -13,6 +13,7 @@ from twin.toolchain.registry import (
     named,
     needed_by,
     recipe,
+    usual_modules,
 )
 
 __all__ = [
@@ -36,5 +37,6 @@ __all__ = [
     "recipe",
     "share",
     "tool",
+    "usual_modules",
     "wait_for",
 ]

@@ -63,6 +63,11 @@ class Module:
         return self.spec.get("releases", [])
 
     @property
+    def is_optional(self) -> bool:
+        """Return whether only the command that needs it obtains it."""
+        return self.spec.get("optional", False)
+
+    @property
     def programs(self) -> list[str]:
         """Return every name that `tool` finds in this module."""
         return [*self.binaries, *(link for links in self.links.values() for link in links)]
@@ -112,6 +117,11 @@ def recipe() -> dict[str, Any]:
 def modules() -> dict[str, Module]:
     """Return every tool module by name."""
     return {name: Module(name, spec) for name, spec in recipe()["modules"].items()}
+
+
+def usual_modules() -> dict[str, Module]:
+    """Return the modules that `gke-inference tools` obtains unless some are named."""
+    return {name: module for name, module in modules().items() if not module.is_optional}
 
 
 def module_of(program: str) -> Module:
