@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from gke_inference.catalogue.cloud_run import instance_price
-from gke_inference.catalogue.platform_prices import UnitPrice, unit_price
+from gke_inference.catalogue.platform_prices import UnitPrice, run_instance_price, unit_price
 from infra.estimate.usage import Usage
 from infra.plan import RegionPlan
 from infra.plan.backends import BackendsPlan
@@ -316,7 +315,7 @@ def run_parts(
     for service in () if backends is None else backends.services_in(region.name):
         model = service.settings
         vcpus, gib = model.instance_vcpus, model.instance_gib
-        price = instance_price(
+        price = run_instance_price(
             model.accelerator, region.name, vcpus, gib, is_zonal=model.zonal_redundancy
         )
         least, most = model.min_instances, model.max_instances

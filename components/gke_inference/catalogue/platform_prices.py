@@ -66,6 +66,22 @@ def machine_price(machine_type: str, region: str, years: int | None = None) -> U
     return None
 
 
+def run_instance_price(
+    name: str, region: str, vcpus: int, memory_gib: int, *, is_zonal: bool
+) -> UnitPrice | None:
+    """Return the hourly price of a Cloud Run instance with a GPU, or None if a part has none.
+
+    Instance-based billing, which GPUs require, charges GPU, vCPUs and memory from the start of an
+    instance to its end, idle or not, and no fee for requests. The price leaves the monthly free
+    amount of vCPUs and memory out.
+    """
+    gpu = unit_price(f"cloud-run-{name}{'-zonal' if is_zonal else ''}", region)
+    cpu, memory = unit_price("cloud-run-vcpu", region), unit_price("cloud-run-gib", region)
+    if gpu is None or cpu is None or memory is None:
+        return None
+    return replace(gpu, usd=gpu.usd + vcpus * cpu.usd + memory_gib * memory.usd)
+
+
 @cache
 def _machines() -> tuple[str, ...]:
     return tuple(dict.fromkeys(item for item, _ in _table() if _SIZED.fullmatch(item)))
