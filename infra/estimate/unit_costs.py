@@ -10,14 +10,14 @@ from gke_inference.sizing.memory import Loaded, loaded
 from infra.plan import Plan
 from infra.stack import FurtherModel, ImageGeneration, Model, Role, Task, Videos
 from planner.amount import AmountRange
-from planner.choice.cost import BUFFER, Bill, Line
+from planner.choice.cost import Bill, Line
+from planner.choice.served import BUFFER, PREFILL
 from planner.speed.speculation import METHODS
 from planner.unit_cost.prompt_speed import decode_speed, embed_speed, prefill_speed
 from planner.unit_cost.unit_cost import (
     MILLION_INPUT,
     MILLION_PREDICTIONS,
     MILLION_TOKENS,
-    PREFILL,
     THOUSAND_PICTURES,
     THOUSAND_VIDEOS,
     Asked,

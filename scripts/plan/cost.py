@@ -11,8 +11,8 @@ from infra.estimate.stack_cost import StackCost, stack_cost
 from infra.estimate.unit_costs import DEFAULT_TRAFFIC, unit_costs
 from infra.estimate.usage import DEFAULT_USAGE, NOT_DEDUCTED, Usage
 from infra.stack import Budget
-from planner.amount import missing_lines, unverified_lines
-from planner.choice.cost import FIELDS, HOURS_PER_MONTH, MEAN_SHARE
+from planner.amount import HOURS_PER_MONTH, missing_lines, unverified_lines
+from planner.choice.cost import FIELDS, MEAN_SHARE
 from planner.unit_cost.unit_cost import Traffic
 from scripts.plan.cost_json import cost_as_json
 from scripts.plan.cost_tables import (

@@ -16,7 +16,7 @@ from infra.stack import Form, Model, Task
 from planner.advice.portfolio import Key, Requirement
 from planner.choice.candidates import Candidate
 from planner.choice.cost import Bill
-from planner.choice.plan import FOR_SERVING, Question
+from planner.choice.question import FOR_SERVING, Question
 from planner.unit_cost.unit_cost import Traffic
 from scripts.plan.offers import Asked, Side, best_sides, offer_of, sides
 from scripts.plan.placement_problem import placement_problem

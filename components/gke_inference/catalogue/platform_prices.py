@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from .data_file import UNVERIFIED
+
 _FILE = Path(__file__).parent / "data" / "platform_prices.csv"
 _SIZED = re.compile(r"(?P<family>[a-z0-9]+-[a-z]+)-(?P<vcpus>\d+)")
 
@@ -26,6 +28,11 @@ class UnitPrice:
     """Date of the source: a day, or only a year."""
     confidence: str
     """As in `prices.Price`."""
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether the price was checked against a source."""
+        return self.confidence != UNVERIFIED
 
 
 def unit_price(item: str, region: str) -> UnitPrice | None:
