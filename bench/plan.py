@@ -4,7 +4,8 @@ import time
 from typing import Any
 
 from gke_inference.sizing.architectures import find
-from planner.choice.plan import Question, plan
+from planner.choice.plan import plan
+from planner.choice.question import Question
 
 _MODELS = ("llama-3.1-8b", "qwen3-8b", "gemma-3-12b")
 _AT_LEAST = 10_000

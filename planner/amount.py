@@ -1,12 +1,9 @@
-"""Amounts of money, each with the items without a published price or with an unverified one."""
+"""Quantities, and amounts of money with the items whose price is missing or unverified."""
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
-
-from gke_inference.catalogue.platform_prices import UnitPrice
-from gke_inference.catalogue.prices import Price
 
 _UNIT: Final = "unit"
 UNVERIFIED_MARK: Final = "*"
@@ -14,6 +11,39 @@ UNVERIFIED_MARK: Final = "*"
 _MARKED_SHARE: Final = 0.1
 """Share of unverified prices from which an amount is marked. Below it they do not change what a
 reader decides, and every total would have a mark."""
+HOURS_PER_MONTH = 730
+"""A twelfth of a year, as in Google's monthly prices."""
+
+
+@dataclass(frozen=True)
+class Count:
+    """A quantity at minimum, expected and maximum load."""
+
+    minimum: float
+    expected: float
+    maximum: float
+
+    def __add__(self, other: "Count") -> "Count":
+        """Return the sum."""
+        return Count(
+            self.minimum + other.minimum,
+            self.expected + other.expected,
+            self.maximum + other.maximum,
+        )
+
+    def __mul__(self, factor: float) -> "Count":
+        """Return the product with `factor`."""
+        return Count(self.minimum * factor, self.expected * factor, self.maximum * factor)
+
+    def __str__(self) -> str:
+        """Return the text `3/5/12`, or `3` if all are equal."""
+        numbers = [f"{one:,.4g}" for one in (self.minimum, self.expected, self.maximum)]
+        return numbers[0] if len(set(numbers)) == 1 else "/".join(numbers)
+
+
+def always(quantity: float) -> Count:
+    """Return a quantity that is independent of load."""
+    return Count(quantity, quantity, quantity)
 
 
 class Missing(NamedTuple):
@@ -120,38 +150,18 @@ def without_price(what: str, region: str) -> Amount:
     return Amount(0.0, (Missing(what, region),))
 
 
-def amount_of(price: Price | None, what: str, region: str) -> Amount:
-    """Return an hour's price as an amount.
-
-    Args:
-        price: Price; None if none is published.
-        what: Item.
-        region: Region of the item.
-    """
-    if price is None:
-        return without_price(what, region)
-    lacks = (Missing(f"the host of {what}", region),) if price.lacks_host else ()
-    return replace(priced(price.usd_per_hour, price, what, region), missing=lacks)
-
-
-def priced(usd: float, price: Price | UnitPrice, what: str, region: str) -> Amount:
-    """Return dollars at a price as an amount, which knows whether the price is verified.
+def priced(usd: float, what: str, region: str, *, is_verified: bool) -> Amount:
+    """Return dollars at a price as an amount.
 
     Args:
         usd: Dollars, in any unit of time.
-        price: Price that they come from.
         what: Item.
         region: Region of the item.
+        is_verified: Whether the price was checked against a source.
     """
-    if price.confidence != "unverified":
+    if is_verified:
         return Amount(usd)
     return Amount(usd, unverified=(Missing(what, region),), guessed=usd)
-
-
-def unverified_mark(prices: Iterable[Price | None]) -> str:
-    """Return the mark of figures that rest on an unverified price, or nothing."""
-    found = (price for price in prices if price is not None)
-    return UNVERIFIED_MARK if any(each.confidence == "unverified" for each in found) else ""
 
 
 def missing_lines(missing: Iterable[Missing]) -> list[str]:

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
+from gke_inference.catalogue.names import service_account_email
+
 KEY_RING: Final = "gke-inference"
 POOL: Final = "gke-inference-ci"
 _LONGEST_ACCOUNT: Final = 30
@@ -229,4 +231,4 @@ class Project:
 
     def account(self, settings: StackSettings, role: str) -> str:
         """Return the email of a CI service account: `deploy` or `preview`."""
-        return f"{settings.account_id(role)}@{self.id}.iam.gserviceaccount.com"
+        return service_account_email(settings.account_id(role), self.id)

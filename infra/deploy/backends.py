@@ -6,6 +6,7 @@ from gke_inference.backends.backend_access import BackendAccess, BackendAccessAr
 from gke_inference.backends.model_backends import ModelBackends, ModelBackendsArgs
 from gke_inference.backends.pool_fallback import PoolFallback, PoolFallbackArgs
 from gke_inference.backends.settings import BackendSettings, TargetFields, TargetSettings
+from gke_inference.catalogue.names import service_account_email
 from gke_inference.cluster.workload_identity import (
     WorkloadIdentity,
     WorkloadIdentityArgs,
@@ -195,6 +196,5 @@ def _target(
         secret = names.backend_secret(place.secret)
         fields["secret"] = f"projects/{project.id}/secrets/{secret}"
     if fields["service"] is not None:
-        caller = f"{names.backend_caller()}@{project.id}.iam.gserviceaccount.com"
-        fields["service_account"] = caller
+        fields["service_account"] = service_account_email(names.backend_caller(), project.id)
     return TargetSettings(**fields)

@@ -7,10 +7,10 @@ from gke_inference.catalogue.calendar_mode import Period
 from gke_inference.catalogue.platform_prices import UnitPrice
 from gke_inference.catalogue.prices import rung_price
 from gke_inference.catalogue.rungs import Rung
-from infra.estimate.cost_parts import ACCELERATORS, Count, Part, always, part, replicas
+from infra.estimate.cost_parts import ACCELERATORS, Part, part
 from infra.plan import Plan
-from planner.amount import Amount, amount_of
-from planner.choice.cost import Bill, share_of_month
+from planner.amount import Amount, Count, always
+from planner.choice.cost import Bill, amount_of, share_of_month
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def idle_parts(plan: Plan, bill: Bill) -> Iterator[Part]:
         price = rung_price(one.rung, one.region, allow_partial=True)
         if price is None:
             continue  # the line of its model names it
-        used = sum((replicas(line) for line in bill.lines if _uses(line.rung, one)), always(0))
+        used = sum((line.replicas for line in bill.lines if _uses(line.rung, one)), always(0))
         share = share_of_month(one.rung)
         idle = Count(
             max(0, one.replicas - used.minimum) * share,

@@ -5,19 +5,20 @@ from dataclasses import dataclass, replace
 
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.intent.expert_settings import Experts
+from gke_inference.intent.fitting import loaded_model
 from gke_inference.sizing.architectures import Architecture, find_model
-from gke_inference.sizing.memory import Loaded, loaded
 from infra.plan import Plan
+from infra.plan.engine import stack_intent
 from infra.stack import FurtherModel, ImageGeneration, Model, Role, Task, Videos
 from planner.amount import AmountRange
-from planner.choice.cost import BUFFER, Bill, Line
+from planner.choice.cost import Bill, Line
+from planner.choice.served import BUFFER, PREFILL
 from planner.speed.speculation import METHODS
 from planner.unit_cost.prompt_speed import decode_speed, embed_speed, prefill_speed
 from planner.unit_cost.unit_cost import (
     MILLION_INPUT,
     MILLION_PREDICTIONS,
     MILLION_TOKENS,
-    PREFILL,
     THOUSAND_PICTURES,
     THOUSAND_VIDEOS,
     Asked,
@@ -163,7 +164,7 @@ def _speed(
         model.settings.tensor_parallel,
         slo.ttft_p95_ms if slo else None,
         slo.tpot_p95_ms if slo else None,
-        loaded_model(name, model).kv_bits,
+        loaded_model(stack_intent(name, model, {})).kv_bits,
         model.experts is not None,
         model.experts.redundant if model.experts else 0,
         _backend(model, role),
@@ -242,20 +243,3 @@ def _of_half(asked: Asked, rung: Rung, traffic: Traffic, role: str, threshold: i
         return token_speed(asked, rung, traffic)
     why = f"of prompts {computed:.0f} tokens are computed, and below {threshold} decode does it"
     return Speed(MILLION_TOKENS, None, why)
-
-
-def loaded_model(name: str, model: Model) -> Loaded:
-    """Return a model as its engine loads it.
-
-    Args:
-        name: Name of the model in the stack.
-        model: Any model except an image model.
-    """
-    return loaded(
-        model.weights,
-        name,
-        parameters_billion=model.size.parameters_billion,
-        bits=model.size.bits,
-        context=model.context,
-        kv_cache_dtype=model.settings.kv_cache_dtype,
-    )

@@ -1,10 +1,12 @@
 """The intent of a model: a stack's settings as `ModelServer` takes them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from gke_inference.catalogue.rungs import Rung
 from gke_inference.intent.adapter_settings import AdapterFolder
 from gke_inference.intent.diffusion_settings import ImageGeneration
+from gke_inference.intent.intent import ServingIntent, intent_of
 from gke_inference.intent.words import Role
 from infra.plan.names import claim_name, object_name
 from infra.plan.storage import CLAIM, is_on_folder, path_of, shared_tier
@@ -47,6 +49,17 @@ def intent_words(
         "weights_claim": None if model.disk is None else claim_name(name),
     }
     return {key: value for key, value in words.items() if value is not None}
+
+
+def stack_intent(name: str, model: Model, rungs: Mapping[str, Rung]) -> ServingIntent:
+    """Return the intent of a model on rungs, with the weights where the stack has them.
+
+    Args:
+        name: Name of the model in the stack.
+        model: The model.
+        rungs: Validated rungs by any key.
+    """
+    return intent_of(intent_words(name, model, weights=str), rungs)
 
 
 def _located(settings: EngineSettings, weights: Callable[[str], str]) -> EngineSettings:

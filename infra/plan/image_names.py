@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from gke_inference.catalogue.engines import engine_names
+from gke_inference.catalogue.names import service_account_email
 from gke_inference.catalogue.versions import (
     Image,
     builds,
@@ -97,7 +98,7 @@ class ImagesPlan:
     @property
     def builder_email(self) -> str:
         """Address of the service account of image builds."""
-        return f"{self.builder}@{self.project}.iam.gserviceaccount.com"
+        return service_account_email(self.builder, self.project)
 
     @property
     def needed(self) -> list[str]:

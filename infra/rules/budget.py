@@ -9,7 +9,7 @@ from gke_inference.observability.rules import check_percents, check_recipients
 from infra.estimate.stack_cost import stack_cost
 from infra.plan import Plan
 from infra.stack import Budget, Covers, Platform, ReceiverKind
-from planner.choice.cost import HOURS_PER_MONTH
+from planner.amount import HOURS_PER_MONTH
 
 _ROUNDING = 1e-6
 """Rounding error of price sums in US dollars, since prices are binary fractions."""

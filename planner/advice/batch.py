@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.choice.plan import NO_LIMIT_MS, Choice, Estimate, Question, operating_points_of
+from planner.choice.plan import Choice
+from planner.choice.question import NO_LIMIT_MS, Estimate, Question, operating_points_of
 
 
 def of_batches(question: Question) -> Question:

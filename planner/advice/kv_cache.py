@@ -10,7 +10,8 @@ from gke_inference.catalogue.files.lustre import SIZES
 from gke_inference.catalogue.files.sizes import Sizes
 from gke_inference.intent.kv_offload import LOCAL_SSD_GIB, SHARED_SHARE
 from gke_inference.sizing.memory import kv_cache_gib, kv_token_bytes
-from planner.choice.plan import Choice, Question
+from planner.choice.plan import Choice
+from planner.choice.question import Question
 from planner.speed.kv_tiers import (
     disk_bytes_per_second,
     disks_of,

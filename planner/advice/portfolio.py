@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import highspy
 
-from planner.choice.plan import Estimate
+from planner.choice.question import Estimate
 
 Key = tuple[str | None, str]
 """Region, or None for the project, and a quota."""

@@ -14,7 +14,8 @@ import numpy as np
 from gke_inference.intent.kv_transport import TRANSPORTS
 from gke_inference.sizing.memory import kv_token_bytes
 from planner.choice.candidates import Candidate
-from planner.choice.plan import NO_LIMIT_MS, Choice, Estimate, Plan, Question, operating_points_of
+from planner.choice.plan import Choice, Plan
+from planner.choice.question import NO_LIMIT_MS, Estimate, Question, operating_points_of
 from planner.fit.chips import HOST_NETWORKS
 from planner.speed.links import READ_LATENCY_SECONDS, read_bytes_per_second
 from planner.unit_cost.prompt_speed import Prompts, prompts

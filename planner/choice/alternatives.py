@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gke_inference.catalogue.cloud_run import gpu_names, instance_price, run_gpu, run_times
-from gke_inference.catalogue.platform_prices import UnitPrice
+from gke_inference.catalogue.cloud_run import gpu_names, run_gpu, run_times
+from gke_inference.catalogue.platform_prices import UnitPrice, run_instance_price
 from planner.choice.coldstart import NODE_STAGES
 from planner.choice.cost import MEAN_SHARE
 from planner.choice.plan import Choice, Plan
@@ -43,7 +43,7 @@ def cloud_run_price(accelerator: str) -> UnitPrice | None:
     It is that of the usual size without zonal redundancy, in the region whose prices are known.
     """
     gpu = run_gpu(accelerator)
-    return instance_price(accelerator, _PRICED, gpu.vcpus[0], gpu.usual_gib, is_zonal=False)
+    return run_instance_price(accelerator, _PRICED, gpu.vcpus[0], gpu.usual_gib, is_zonal=False)
 
 
 def _cloud_run(answer: Plan) -> Iterator[Alternative]:

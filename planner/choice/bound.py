@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.choice.candidates import Candidate
-from planner.choice.plan import Question, sequences, traits_of, work_of
+from planner.choice.question import Question, sequences, traits_of, work_of
 from planner.speed.correction import correction
 from planner.speed.roofline_step import Parts, Step, Work, most_kept_busy, step
 from planner.speed.throughput import BATCHES, Curves, curves

@@ -5,39 +5,54 @@ Only accelerator machines are counted here; `infra.estimate.stack_cost` adds the
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cache
 
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.prices import Price, price, rung_price
 from gke_inference.catalogue.rungs import Rung
-from planner.amount import Amount, Missing, amount_of, largest, total
+from planner.amount import (
+    HOURS_PER_MONTH,
+    UNVERIFIED_MARK,
+    Amount,
+    Count,
+    Missing,
+    largest,
+    priced,
+    total,
+    without_price,
+)
+from planner.choice.served import Served
 
 FIELDS = ("minimum", "expected", "maximum")
 """Amounts of a line and of a bill."""
-HOURS_PER_MONTH = 730
-"""A twelfth of a year, as in Google's monthly prices."""
-BUFFER = "buffer"
-"""Role of nodes that are kept empty."""
+BILL_KEYS = ("model", "region", "provisioning")
+"""Keys by which a bill is split."""
 STALE_DAYS = 120
 MEAN_SHARE = 0.4
 """Default ratio of mean to peak traffic over day and week. Assumed."""
 
 
-@dataclass(frozen=True)
-class Served:
-    """Model, or one of its roles, in one region."""
+def amount_of(price: Price | None, what: str, region: str) -> Amount:
+    """Return an hour's price as an amount.
 
-    model: str
-    region: str
-    rungs: tuple[Rung, ...]
-    """Rungs in the order in which they are tried."""
-    minimum: int
-    """Replicas that always run."""
-    maximum: int
-    role: str = "serve"
-    """`serve`, `standby`, `prefill`, or `buffer` for nodes that are kept empty."""
+    Args:
+        price: Price; None if none is published.
+        what: Item.
+        region: Region of the item.
+    """
+    if price is None:
+        return without_price(what, region)
+    lacks = (Missing(f"the host of {what}", region),) if price.lacks_host else ()
+    known = priced(price.usd_per_hour, what, region, is_verified=price.is_verified)
+    return replace(known, missing=lacks)
+
+
+def unverified_mark(prices: Iterable[Price | None]) -> str:
+    """Return the mark of figures that rest on an unverified price, or nothing."""
+    found = (price for price in prices if price is not None)
+    return UNVERIFIED_MARK if any(not each.is_verified for each in found) else ""
 
 
 @dataclass(frozen=True)
@@ -77,6 +92,11 @@ class Line:
     """Maximum replicas on the most expensive rung with a price."""
 
     @property
+    def replicas(self) -> Count:
+        """Number of replicas."""
+        return Count(self.served.minimum, self.expected_replicas, self.served.maximum)
+
+    @property
     def first(self) -> Option | None:
         """Rung for pricing minimum and expected cost."""
         return next((option for option in self.options if option.price is not None), None)
@@ -110,7 +130,7 @@ class Bill:
         return total(getattr(line, field) for line in self.lines)
 
     def by(self, key: str) -> dict[str, "Bill"]:
-        """Return the bills by `model`, `region` or `provisioning`."""
+        """Return the bills by one of `BILL_KEYS`."""
         found: dict[str, list[Line]] = {}
         for line in self.lines:
             first = line.first

@@ -11,7 +11,8 @@ from gke_inference.sizing.memory import (
 )
 from planner.choice.bound import bound
 from planner.choice.candidates import Candidate
-from planner.choice.plan import Choice, Question, sequences, traits_of, work_of
+from planner.choice.plan import Choice
+from planner.choice.question import Question, sequences, traits_of, work_of
 from planner.speed.correction import correction
 from planner.speed.roofline_step import Parts, Step, step
 from planner.speed.throughput import BATCHES, curves

@@ -15,9 +15,10 @@ from gke_inference.catalogue.accelerators import accelerator_names
 from gke_inference.catalogue.prices import committed_machine_price, price
 from gke_inference.sizing.architectures import find
 from planner.choice.coldstart import ColdStart, Stage, cold_start
-from planner.choice.image_plan import MEASURED_SPREAD, measured, seconds_of, usd_per_thousand
+from planner.choice.image_plan import usd_per_thousand
 from planner.fit.chips import accelerator
 from planner.fit.tables import table
+from planner.speed.image_speed import MEASURED_SPREAD, measured, seconds_of
 from planner.speed.points import rows
 from planner.unit_cost.routing_ratios import (
     BASELINE,

@@ -12,10 +12,10 @@ from gke_inference.catalogue.accelerators import accelerator as offered
 from gke_inference.catalogue.prices import committed_machine_price
 from gke_inference.catalogue.prices import price as list_price
 from gke_inference.sizing.architectures import Architecture, find
-from planner.choice.image_plan import flops, seconds_of, usd_per_thousand
+from planner.choice.image_plan import usd_per_thousand
 from planner.fit.chips import accelerator
 from planner.fit.tables import table
-from planner.unit_cost.image_speed import REFERENCE_PIXELS, stage_seconds
+from planner.speed.image_speed import REFERENCE_PIXELS, flops, seconds_of, stage_seconds
 
 _TPU, _A100 = "tpu-v6e", "nvidia-a100-80gb"
 _DAY_SECONDS = 86_400

@@ -14,7 +14,7 @@ import numpy as np
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.sizing.memory import STEP_TOKENS
 from planner.choice.candidates import Candidate
-from planner.choice.plan import NO_LIMIT_MS, Estimate, Question, traits_of, work_of
+from planner.choice.question import NO_LIMIT_MS, Estimate, Question, traits_of, work_of
 from planner.speed.correction import Z80, Traits, correction
 from planner.speed.roofline_step import step
 from planner.unit_cost.unit_cost import (

@@ -18,9 +18,9 @@ from gke_inference.sizing.memory import Loaded, expert_part, room, split
 from gke_inference.sizing.shapes import ModelShape, shape
 from planner.amount import NOTHING, Amount, AmountRange
 from planner.choice.candidates import Candidate, Form
-from planner.choice.cost import BUFFER
-from planner.choice.image_plan import seconds_of, work
-from planner.choice.plan import NO_LIMIT_MS, Estimate, Question, operating_points_of
+from planner.choice.question import NO_LIMIT_MS, Estimate, Question, operating_points_of
+from planner.choice.served import BUFFER, PREFILL
+from planner.speed.image_speed import seconds_of, work
 
 MILLION_TOKENS = "million output tokens"
 MILLION_INPUT = "million input tokens"
@@ -36,8 +36,6 @@ SIZES = {
 }
 """Number of tokens, images or videos per unit."""
 TOKEN_UNITS = frozenset({MILLION_TOKENS, MILLION_INPUT})
-PREFILL = "prefill"
-"""Role of replicas that compute prompts for others, as `planner.choice.cost.Served` has it."""
 _NOTHING = AmountRange(NOTHING, NOTHING, NOTHING)
 
 

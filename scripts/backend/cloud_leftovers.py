@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from gke_inference.catalogue.names import service_account_email
 from infra.plan import Plan
 from scripts.backend.backend import Leftover, Maker
 from scripts.shared.google_cloud import Cloud, CloudError, Json, NotFound, last
@@ -191,7 +192,7 @@ def _own(cloud: Cloud, plan: Plan) -> Iterator[Leftover]:
         for role in ("models", "caches"):
             bucket = names.bucket(role, region)
             lookups["bucket", bucket] = f"{_STORAGE}/{bucket}"
-        account = f"{names.node_account(region)}@{cloud.project}.iam.gserviceaccount.com"
+        account = service_account_email(names.node_account(region), cloud.project)
         lookups["service account", account] = f"{_IAM}/{cloud.project}/serviceAccounts/{account}"
     disks = {names.disk(name, each.region) for name, m in plan.models.items() for each in m}
     for disk in _listed(cloud, "disks"):

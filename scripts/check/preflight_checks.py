@@ -5,21 +5,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from gke_inference.catalogue.rungs import Rung
-from gke_inference.intent.adapter_settings import DEFAULT_RANK
-from gke_inference.intent.fitting import PREDICTION_ROOM_GIB
+from gke_inference.intent.fitting import PREDICTION_ROOM_GIB, copies, loaded_model
 from gke_inference.sizing.architectures import Architecture, find_model, is_sdxl
 from gke_inference.sizing.image_memory import (
     ImageCopy,
-    adapters_gib,
     check_copies_fit,
     copy_gib,
-    image_copies,
-    video_room_gib,
 )
 from gke_inference.sizing.memory import Room, expert_part, room, size_gib, split
-from infra.estimate.unit_costs import loaded_model
 from infra.plan import Plan
-from infra.stack import Model, Task, Videos
+from infra.plan.engine import stack_intent
+from infra.stack import Model, Task
 from workloads.kernels.shapes import GENERATIONS, AttentionShape
 from workloads.kernels.tables import choose
 
@@ -85,11 +81,13 @@ def line(name: str, model: Model, rung: Rung) -> Line:
 
 def memory(name: str, model: Model, rung: Rung) -> Check:
     """Return whether weights and the KV cache of one longest request fit, with the numbers."""
-    if model.engine == "diffusion":
-        return _copies(name, model, rung)
+    intent = stack_intent(name, model, {rung.label: rung})
+    if model.task.is_diffusion:
+        largest = max(copies(intent), key=lambda each: each.weights + each.adapters + each.room)
+        return _copy(rung, largest)
     if model.task is Task.PREDICT:
         return _copy(rung, ImageCopy("", size_gib(model.size), 0.0, PREDICTION_ROOM_GIB))
-    load = loaded_model(name, model)
+    load = loaded_model(intent)
     tensor, stages = split(rung, model.settings.tensor_parallel)
     if model.experts is not None:
         tensor, stages = model.settings.tensor_parallel or 1, 1
@@ -99,31 +97,6 @@ def memory(name: str, model: Model, rung: Rung) -> Check:
     if found.tokens:
         brief += f", {found.tokens / model.context:.1f} requests"
     return Check(found.problem is None, _room_says(found, model, load.shape is not None), brief)
-
-
-def _copies(name: str, model: Model, rung: Rung) -> Check:
-    """Return whether each chip holds a whole copy of its models of images or videos."""
-    live, given = model.live_adapters, len(model.adapters)
-    rank = model.adapter_rank or DEFAULT_RANK
-    kept = (
-        adapters_gib(given, rank=rank)
-        if live is None
-        else adapters_gib(given, rank=rank, live_slots=live.slots, live_rank=live.max_rank)
-    )
-    if model.task is Task.VIDEO:
-        videos = model.videos or Videos()
-        free = video_room_gib(videos.sizes, videos.frames)
-        copies = (ImageCopy("", size_gib(model.size), kept, free),)
-    else:
-        copies = image_copies(
-            (
-                (model.weights, name, size_gib(model.size)),
-                *((one.weights, n, size_gib(one.size)) for n, one in model.further_models.items()),
-            ),
-            kept,
-            has_own_chips=model.images is not None and bool(model.images.chips_by_model(name)),
-        )
-    return _copy(rung, max(copies, key=lambda each: each.weights + each.adapters + each.room))
 
 
 def _copy(rung: Rung, one: ImageCopy) -> Check:

@@ -10,6 +10,7 @@ import typer
 from pulumi import automation
 
 from gke_inference.base.kubeconfig import kubeconfig
+from gke_inference.catalogue.names import service_account_email
 from gke_inference.catalogue.versions import base_image
 from gke_inference.storage.weights_job import WeightsDiskArgs, WeightsJob, WeightsJobArgs
 from infra.bootstrap.settings import Project
@@ -78,7 +79,7 @@ def job_args(plan: Plan, target: Target, options: PushOptions) -> WeightsJobArgs
         labels=project.labels,
         makes_current=options.makes_current,
         namespace=here.namespace,
-        node_service_account=f"{plan.names.node_account(region)}@{project.id}.iam.gserviceaccount.com",
+        node_service_account=service_account_email(plan.names.node_account(region), project.id),
         program=program_files(WORKLOADS),
         project=project.id,
         project_number=project.number,

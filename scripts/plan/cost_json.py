@@ -9,13 +9,13 @@ from datetime import date
 from typing import Any
 
 from gke_inference.catalogue.calendar_mode import stamp
+from infra.estimate.commitment_costs import Commitment, Commitments
 from infra.estimate.cost_parts import Part
-from infra.estimate.stack_cost import Commitment, Commitments, StackCost
+from infra.estimate.stack_cost import StackCost
 from infra.estimate.unit_costs import by_model
-from planner.amount import Amount, total
-from planner.choice.cost import FIELDS, HOURS_PER_MONTH, Line
+from planner.amount import HOURS_PER_MONTH, Amount, total
+from planner.choice.cost import BILL_KEYS, FIELDS, Line
 from planner.unit_cost.unit_cost import UnitCost
-from scripts.plan.cost_tables import KEYS
 from scripts.plan.unit_costs import unit_cost_as_json
 
 
@@ -52,7 +52,7 @@ def cost_as_json(
         "commitments": _commitments(found.commitments),
         **{
             f"by_{key}": {name: _totals(part.total) for name, part in found.bill.by(key).items()}
-            for key in KEYS
+            for key in BILL_KEYS
         },
         "by_model_a_unit": {
             name: None

@@ -4,15 +4,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from gke_inference.catalogue.prices import COMMITTED_YEARS
+from infra.estimate.commitment_costs import Commitments
 from infra.estimate.cost_parts import ACCELERATORS, Part
-from infra.estimate.stack_cost import Commitments, StackCost
+from infra.estimate.stack_cost import StackCost
 from infra.stack import Budget
-from planner.amount import UNVERIFIED_MARK, Amount, missing_lines, total
-from planner.choice.cost import FIELDS, HOURS_PER_MONTH, Bill
+from planner.amount import HOURS_PER_MONTH, UNVERIFIED_MARK, Amount, missing_lines, total
+from planner.choice.cost import BILL_KEYS, FIELDS, Bill
 from scripts.terminal.tables import Column, Listing, figure
 
-KEYS = ("model", "region", "provisioning")
-"""Keys for summing the accelerators' cost."""
 _LEAST_SHARE: Final = 0.005
 _SHARES: Final = 3
 """Number of parts of the cost that the summary names."""
@@ -41,8 +40,8 @@ def line_table(found: Bill) -> Listing:
 
 
 def machines_lines(found: Bill) -> Iterator[str]:
-    """Yield the expected hourly cost of accelerators, by each of `KEYS`."""
-    for key in KEYS:
+    """Yield the expected hourly cost of accelerators, by each of `BILL_KEYS`."""
+    for key in BILL_KEYS:
         parts = [f"{name} {each.total('expected'):$,.2f}" for name, each in found.by(key).items()]
         yield f"accelerators, expected per hour by {key}: {', '.join(parts)}"
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from gke_inference.catalogue.accelerators import accelerator_names
-from planner.choice.plan import FOR_SERVING
+from planner.choice.question import FOR_SERVING
 from scripts.terminal.console import CommandError
 from scripts.terminal.options import check_words, regions
 

@@ -13,7 +13,8 @@ from infra.stack import Region
 from planner.advice.portfolio import Key, Offer
 from planner.advice.roles import Roles, can_move, roles_of
 from planner.choice.candidates import Candidate
-from planner.choice.plan import LADDER, Choice, Estimate, Question, plan
+from planner.choice.plan import LADDER, Choice, plan
+from planner.choice.question import Estimate, Question
 from scripts.plan.proposals import Proposal
 from scripts.plan.unchanged_parts import auto_key
 

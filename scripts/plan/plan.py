@@ -13,8 +13,9 @@ from infra.reading.load import stack_names
 from planner.advice.kv_cache import kv_advice
 from planner.choice.chart import draw
 from planner.choice.explain import explain as explained
-from planner.choice.plan import Choice, Plan, Question, best_forms
+from planner.choice.plan import Choice, Plan, best_forms
 from planner.choice.plan import plan as ranked
+from planner.choice.question import Question
 from planner.speed.measured import include
 from scripts.plan.claims import print_claims
 from scripts.plan.errors import measured_rows, print_errors

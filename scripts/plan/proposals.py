@@ -4,7 +4,8 @@ from dataclasses import dataclass, replace
 
 from infra.reading.edit import Placement
 from planner.advice.roles import Roles
-from planner.choice.plan import Choice, Estimate, Question
+from planner.choice.plan import Choice
+from planner.choice.question import Estimate, Question
 from scripts.plan.write import placement_of
 
 TEMPORARY = ("spot", "flex-start")

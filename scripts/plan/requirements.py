@@ -7,16 +7,18 @@ from typing import Any
 
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.quotas import accelerator_metric, metric, metric_names
+from gke_inference.intent.fitting import loaded_model
 from gke_inference.serving.live_adapters import slots
 from gke_inference.sizing.architectures import find_model
 from infra.estimate.quota_needs import Need
-from infra.estimate.unit_costs import loaded_model, unit_costs
+from infra.estimate.unit_costs import unit_costs
 from infra.plan import Plan, ServedModel
+from infra.plan.engine import stack_intent
 from infra.stack import Form, Model, Task
 from planner.advice.portfolio import Key, Requirement
 from planner.choice.candidates import Candidate
 from planner.choice.cost import Bill
-from planner.choice.plan import FOR_SERVING, Question
+from planner.choice.question import FOR_SERVING, Question
 from planner.unit_cost.unit_cost import Traffic
 from scripts.plan.offers import Asked, Side, best_sides, offer_of, sides
 from scripts.plan.placement_problem import placement_problem
@@ -246,7 +248,7 @@ def _question(
         context=model.context,
         engine=model.engine,
         adapters=_adapters(model),
-        kv_bits=int(loaded_model(name, model).kv_bits),
+        kv_bits=int(loaded_model(stack_intent(name, model, {})).kv_bits),
     )
     slo = model.slo
     if slo is None:

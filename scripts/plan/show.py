@@ -10,11 +10,13 @@ from gke_inference.sizing.architectures import Architecture, known
 from planner.advice.batch import batch_costs
 from planner.advice.kv_cache import KvAdvice
 from planner.advice.roles import Advice, advise
-from planner.amount import amount_of, price_notes, unverified_mark
+from planner.amount import price_notes
 from planner.choice.alternatives import alternatives
 from planner.choice.coldstart import spare_replicas
+from planner.choice.cost import amount_of, unverified_mark
 from planner.choice.image_plan import ImageChoice
-from planner.choice.plan import Choice, Estimate, Plan, ladder
+from planner.choice.plan import Choice, Plan, ladder
+from planner.choice.question import Estimate
 from scripts.terminal.console import console
 from scripts.terminal.tables import Column, Listing, figure, print_table
 

@@ -15,7 +15,8 @@ from infra.reading.load import STACKS, platform_of, read, stack_names
 from infra.stack import Layer
 from infra.stack.problems import StackError
 from planner.advice.portfolio import Key, Portfolio, Rest, frontier, total_uses, within
-from planner.choice.cost import HOURS_PER_MONTH, Bill, bill
+from planner.amount import HOURS_PER_MONTH
+from planner.choice.cost import Bill, bill
 from scripts.plan.filters import PLAN_OPTIONS
 from scripts.plan.proposals import Proposal, placement_for
 from scripts.plan.requirements import (

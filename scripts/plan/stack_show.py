@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from planner.advice.portfolio import Key, Portfolio
-from planner.amount import Amount, amount_of, price_notes, unverified_mark
-from planner.choice.cost import HOURS_PER_MONTH
-from planner.choice.plan import Estimate
+from planner.amount import HOURS_PER_MONTH, Amount, price_notes
+from planner.choice.cost import amount_of, unverified_mark
+from planner.choice.question import Estimate
 from scripts.plan.proposals import Proposal
 from scripts.plan.requirements import Requirements
 from scripts.terminal.console import console

@@ -6,8 +6,8 @@ from typing import Any
 
 from infra.estimate.unit_costs import by_model
 from planner.amount import AmountRange
-from planner.choice.cost import BUFFER
-from planner.choice.plan import Estimate
+from planner.choice.question import Estimate
+from planner.choice.served import BUFFER
 from planner.unit_cost.unit_cost import TOKEN_UNITS, Traffic, UnitCost
 from scripts.terminal.console import console
 from scripts.terminal.tables import Column, Listing, figure, print_table

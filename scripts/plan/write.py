@@ -8,7 +8,8 @@ from rich.console import Console
 from gke_inference.settings.fields import ModelName
 from infra.reading.edit import Placement, write_model
 from infra.stack.problems import StackError, problems_of
-from planner.choice.plan import Choice, Question, ladder
+from planner.choice.plan import Choice, ladder
+from planner.choice.question import Question
 from scripts.terminal.console import CommandError, console
 
 

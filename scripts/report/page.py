@@ -12,8 +12,9 @@ from infra.estimate.stack_cost import StackCost, served, stack_cost
 from infra.estimate.unit_costs import DEFAULT_TRAFFIC, ModelCost, by_model, unit_costs
 from infra.plan import Plan
 from infra.stack import Budget
+from planner.amount import HOURS_PER_MONTH
 from planner.choice.coldstart import DOUBLING_SECONDS
-from planner.choice.cost import HOURS_PER_MONTH, MEAN_SHARE, Bill
+from planner.choice.cost import MEAN_SHARE, Bill
 from planner.unit_cost.unit_cost import Traffic
 from policies.checker.checker import check_objects
 from policies.checker.rules import invariants

@@ -9,9 +9,10 @@ from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.prices import rung_price
 from gke_inference.catalogue.rungs import Rung
 from infra.plan import Plan, RegionCapacity, RegionPlan, ServedModel
-from planner.amount import Amount, amount_of
+from planner.amount import Amount
 from planner.choice.availability import availability, notes
-from planner.choice.cost import Served
+from planner.choice.cost import amount_of
+from planner.choice.served import Served
 
 _HOSTS_IN_A_ROW = 4
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from infra.estimate.stack_cost import StackCost
 from infra.stack import Budget
-from planner.choice.cost import HOURS_PER_MONTH
+from planner.amount import HOURS_PER_MONTH
 from policies.checker.checker import Report
 from policies.framework.finding import Finding, Verdict
 from policies.rules import policies

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from infra.estimate.cold_starts import Start
 from infra.estimate.quota_check import Standing, request
 from infra.plan import Plan, ServedModel
-from planner.choice.cost import BUFFER, Served
+from planner.choice.served import BUFFER, PREFILL, Served
 from planner.unit_cost.unit_cost import UnitCost
 from scripts.report.number_formats import time
 from scripts.report.risks import Risk, Severity, listed
@@ -108,7 +108,7 @@ def of_replicas(lines: Iterable[Served], starts: Iterable[Start]) -> Iterator[Ri
             slowest[one.model] = one
     least: dict[tuple[str, str], int] = {}
     for line in lines:
-        if line.role not in {BUFFER, "prefill"}:
+        if line.role not in {BUFFER, PREFILL}:
             key = (line.model, line.region)
             least[key] = least.get(key, 0) + line.minimum
     alone = dict.fromkeys(model for (model, _), count in least.items() if count == 1)

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from gke_inference.catalogue.accelerators import Accelerator, accelerator, accelerator_names
-from planner.amount import Amount, amount_of
-from planner.choice.cost import machine_price
+from planner.amount import Amount
+from planner.choice.cost import amount_of, machine_price
 from scripts.shared.clusters import Cluster, of_twin
 from twin.host.paths import TwinPaths
 

@@ -10,8 +10,8 @@ from infra.estimate.stack_cost import StackCost, stack_cost
 from infra.estimate.unit_costs import by_model, unit_costs
 from infra.plan import Plan, resolve
 from infra.reading.load import read
-from planner.amount import Amount, AmountRange, Missing, total
-from planner.choice.cost import FIELDS, HOURS_PER_MONTH, Line
+from planner.amount import HOURS_PER_MONTH, Amount, AmountRange, Missing, total
+from planner.choice.cost import FIELDS, Line
 from planner.unit_cost.unit_cost import UnitCost
 
 

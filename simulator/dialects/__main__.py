@@ -13,8 +13,7 @@ import uvloop
 
 from simulator.dialects import sglang, tgi, triton
 from simulator.engine import logs
-from simulator.engine.settings import EngineError
-from simulator.server.running import serve
+from simulator.server.running import exit_on_failure, serve
 
 _log = logging.getLogger("engine")
 _SERVERS: Mapping[str, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
@@ -34,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.stderr.write(f"usage: python -m simulator.dialects {{{named}}} [flags]\n")
         sys.exit(2)
     logs.set_up()
-    try:
+    with exit_on_failure(_log):
         if words[0] == "tritonserver":
             # ONNX Runtime is large
             from simulator.dialects import predictive_server as predictive  # noqa: PLC0415
@@ -44,12 +43,6 @@ def main(argv: Sequence[str] | None = None) -> None:
         settle, make = _SERVERS[words[0]]
         settings = settle(words[1:], os.environ)
         uvloop.run(serve(settings.deployment, settings.port, lambda: make(settings)))
-    except EngineError as error:
-        _log.error("%s", error)
-        sys.exit(1)
-    except OSError as error:
-        _log.error("%s: %s", type(error).__name__, error)
-        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 An image is a function of model, prompt, seed and adapter, so a seed always gives the same image;
 the prompt is written on it. An edit shows such an image over the client's, as strongly as the
 request says, and only where its mask has it. A video shows such an image. Times are those of
-`planner.unit_cost.image_speed`, on the clock of the twin.
+`planner.speed.image_speed`, on the clock of the twin.
 """
 
 import base64
@@ -17,7 +17,7 @@ from typing import Any
 from PIL import Image, ImageDraw
 
 from gke_inference.sizing.architectures import find_model
-from planner.unit_cost.image_speed import StageSeconds, stage_seconds
+from planner.speed.image_speed import StageSeconds, stage_seconds
 from simulator.diffusion.mp4 import written
 from workloads.diffusion.config import Settings
 from workloads.diffusion.work import Batch, Edit, Show, Stopwatch

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from types import FrameType
 
-from planner.unit_cost.image_speed import stage_seconds
+from planner.speed.image_speed import stage_seconds
 from workloads.diffusion.training import Training, read
 
 _WEIGHTS = "pytorch_lora_weights.safetensors"

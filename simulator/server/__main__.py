@@ -9,8 +9,8 @@ import uvloop
 from gke_inference.catalogue.versions import engine_version
 from simulator.engine import logs
 from simulator.engine.engine import Engine
-from simulator.engine.settings import Deployment, EngineError, Surroundings, deploy
-from simulator.server.running import serve
+from simulator.engine.settings import Deployment, Surroundings, deploy
+from simulator.server.running import exit_on_failure, serve
 from simulator.server.server import PORT, ApiServer
 from twin.engines import vllm_flags as flags
 
@@ -28,15 +28,9 @@ def main() -> None:
     on_tpu = Surroundings.of(os.environ).accelerator.kind == "tpu"
     release = engine_version("vllm_tpu" if on_tpu else "vllm_gpu")
     namespace = flags.parse(sys.argv[1:], release)
-    try:
+    with exit_on_failure(_log):
         deployment = deploy(namespace, os.environ)
         uvloop.run(serve(deployment, deployment.flags.port or PORT, lambda: _make(deployment)))
-    except EngineError as error:
-        _log.error("%s", error)
-        sys.exit(1)
-    except OSError as error:
-        _log.error("%s: %s", type(error).__name__, error)
-        sys.exit(1)
 
 
 if __name__ == "__main__":

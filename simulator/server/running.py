@@ -7,7 +7,9 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from simulator.engine.engine import Engine
 from simulator.engine.settings import Deployment, EngineError
@@ -72,6 +74,19 @@ async def serve(
         joined.cancel()
     if lost is not None:
         raise EngineError(f"RuntimeError: worker {lost} died: EngineCore encountered an issue.")
+
+
+@contextmanager
+def exit_on_failure(log: logging.Logger) -> Iterator[None]:
+    """Exit with status 1 and one line if the engine cannot start or its port is in use."""
+    try:
+        yield
+    except EngineError as error:
+        log.error("%s", error)
+        sys.exit(1)
+    except OSError as error:
+        log.error("%s: %s", type(error).__name__, error)
+        sys.exit(1)
 
 
 async def _start(deployment: Deployment, leader: Leader, joined: asyncio.Event | None) -> None:

@@ -6,6 +6,9 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,6 +30,23 @@ pytestmark = [
 ]
 PROMPT = "a photo of sks bicycle"
 WEIGHTS = "pytorch_lora_weights.safetensors"
+
+
+@contextmanager
+def training(own: Path, until: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run a training; yield its process once it has written a file."""
+    argv = [DIFFUSION.python(), "-m", "diffusion", "train", "--config", own / "train.json"]
+    with subprocess.Popen(
+        list(map(str, argv)),
+        cwd=REPOSITORY,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        while not until.exists():
+            assert process.poll() is None
+            time.sleep(0.01)
+        yield process
 
 
 @pytest.fixture(scope="module")
@@ -104,17 +124,7 @@ def test_a_run_that_is_done_is_not_done_again(trained):
 @pytest.mark.parametrize(("sent", "status"), [(signal.SIGKILL, -9), (signal.SIGTERM, 143)])
 def test_a_run_that_was_ended_goes_on_to_the_same_adapter(trained, configured, sent, status):
     own = configured(checkpoint_steps=1)
-    argv = [DIFFUSION.python(), "-m", "diffusion", "train", "--config", own / "train.json"]
-    with subprocess.Popen(
-        list(map(str, argv)),
-        cwd=REPOSITORY,
-        env=environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        while not (own / "work" / "checkpoint.npz").exists():
-            assert process.poll() is None
-            time.sleep(0.01)
+    with training(own, until=own / "work" / "checkpoint.npz") as process:
         os.kill(process.pid, sent)
     assert process.returncode == status
     assert not (own / "live").exists()
@@ -127,17 +137,7 @@ def test_a_run_that_was_ended_goes_on_to_the_same_adapter(trained, configured, s
 
 def test_sigterm_before_the_first_step_ends_the_run_at_once(configured):
     own = configured(checkpoint_steps=1)
-    argv = [DIFFUSION.python(), "-m", "diffusion", "train", "--config", own / "train.json"]
-    with subprocess.Popen(
-        list(map(str, argv)),
-        cwd=REPOSITORY,
-        env=environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        while not (own / "work").exists():
-            assert process.poll() is None
-            time.sleep(0.01)
+    with training(own, until=own / "work") as process:
         process.terminate()
     assert process.returncode == 143
     assert list((own / "work").iterdir()) == []
@@ -171,17 +171,7 @@ def test_a_run_keeps_the_version_that_it_began_with(configured, tiny, tmp_path):
     push(tmp_path, tiny, "v1")
     changed = {"steps": 6, "checkpoint_steps": 1}
     own = configured(folder=str(tmp_path), **changed)
-    argv = [DIFFUSION.python(), "-m", "diffusion", "train", "--config", own / "train.json"]
-    with subprocess.Popen(
-        list(map(str, argv)),
-        cwd=REPOSITORY,
-        env=environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        while not (own / "work" / "checkpoint.npz").exists():
-            assert process.poll() is None
-            time.sleep(0.01)
+    with training(own, until=own / "work" / "checkpoint.npz") as process:
         process.kill()
     push(tmp_path, tiny, "v2")  # the pointer moves while the run is interrupted
     said = lines(run("-m", "diffusion", "train", "--config", own / "train.json"))

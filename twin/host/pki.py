@@ -99,12 +99,7 @@ def make_leaf(
     """
     if (folder / f"{name}.crt").exists():
         return
-    issuer = x509.load_pem_x509_certificate(authority.with_suffix(".crt").read_bytes())
-    issuer_key = serialization.load_pem_private_key(
-        authority.with_suffix(".key").read_bytes(), None
-    )
-    if not isinstance(issuer_key, ec.EllipticCurvePrivateKey):
-        raise TypeError(f"{authority}.key: an authority of the twin has an EC key")
+    issuer, issuer_key = read_authority(authority)
     key = ec.generate_private_key(ec.SECP256R1())
     usage = ExtendedKeyUsageOID.SERVER_AUTH if server else ExtendedKeyUsageOID.CLIENT_AUTH
     names = x509.SubjectAlternativeName(
@@ -128,6 +123,19 @@ def make_leaf(
     )
     _write(folder / f"{name}.key", _private_pem(key), private=True)
     _write(folder / f"{name}.crt", certificate.public_bytes(serialization.Encoding.PEM))
+
+
+def read_authority(authority: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+    """Return the certificate and the key of an authority of the twin.
+
+    Args:
+        authority: path of the authority's files, without suffix.
+    """
+    certificate = x509.load_pem_x509_certificate(authority.with_suffix(".crt").read_bytes())
+    key = serialization.load_pem_private_key(authority.with_suffix(".key").read_bytes(), None)
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise TypeError(f"{authority}.key: an authority of the twin has an EC key")
+    return certificate, key
 
 
 def make_service_account_key(folder: Path) -> None:

@@ -1,9 +1,11 @@
-"""Shared code of the small HTTP servers of a cluster's controllers."""
+"""What the small HTTP servers of the twin have in common."""
 
 import logging
 from http.server import BaseHTTPRequestHandler
-from typing import Any
+from typing import Any, Final
 
+JSON: Final = "application/json; charset=UTF-8"
+"""Content type of the answers of Google's APIs."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -11,7 +13,7 @@ class Answers(BaseHTTPRequestHandler):
     """A handler that keeps connections open and does not log requests to standard error."""
 
     protocol_version = "HTTP/1.1"
-    timeout = 60
+    timeout: float | None = 60
     """Idle timeout of a connection, in seconds."""
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name

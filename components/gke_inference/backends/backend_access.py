@@ -7,9 +7,10 @@ from pulumi_gcp import cloudrunv2, projects, secretmanager, serviceaccount
 
 from gke_inference.base.checked import checked
 from gke_inference.base.inputs import name_of, under, user_labels
+from gke_inference.base.run_services import INVOKER
 from gke_inference.settings.fields import CloudRunService, ProjectId, SecretId
 
-from .kinds import AI_USER, INVOKER
+from .kinds import AI_USER
 
 _READER = "roles/secretmanager.secretAccessor"
 _TOKEN_CREATOR = "roles/iam.serviceAccountOpenIdTokenCreator"  # noqa: S105 (a role)

@@ -8,7 +8,6 @@ from .settings import BackendKind, TargetFields
 CHAT = "chat/completions"
 EMBEDDINGS = "embeddings"
 AI_USER = "roles/aiplatform.user"
-INVOKER = "roles/run.invoker"
 
 
 @dataclass(frozen=True)

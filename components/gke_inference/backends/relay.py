@@ -11,6 +11,7 @@ from gke_inference.base.manifests import (
     NAME_LABEL,
     Manifest,
     available,
+    container_ports,
     hardened_pod,
     labels_for,
     manifest,
@@ -64,10 +65,7 @@ def relay_pod(
             "periodSeconds": 10,
         },
         "name": "relay",
-        "ports": [
-            {"containerPort": PORT, "name": "http"},
-            {"containerPort": METRICS_PORT, "name": "metrics"},
-        ],
+        "ports": container_ports({"http": PORT, "metrics": METRICS_PORT}),
         "readinessProbe": {**probe, "periodSeconds": 2},
         "resources": {
             "limits": {"memory": f"{RELAY.limit_mib}Mi"},

@@ -6,6 +6,7 @@ so that it can be compared, validated against a CRD and rendered without an engi
 
 import hashlib
 import json
+from collections.abc import Mapping
 from operator import attrgetter
 from typing import Any, Final, cast
 
@@ -285,6 +286,11 @@ def disruption_budget(name: str, namespace: str, component: str) -> Manifest:
         labels=labels_for(name, component),
         spec={"maxUnavailable": 1, "selector": {"matchLabels": {NAME_LABEL: name}}},
     )
+
+
+def container_ports(ports: Mapping[str, int]) -> list[Manifest]:
+    """Return the ports of a container, by name."""
+    return [{"containerPort": port, "name": name} for name, port in ports.items()]
 
 
 def scraping(

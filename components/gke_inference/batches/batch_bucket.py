@@ -3,10 +3,10 @@
 from typing import NotRequired, TypedDict
 
 import pulumi
-from pulumi_gcp import storage
 
 from gke_inference.base.checked import checked
 from gke_inference.base.inputs import name_of, under, user_labels
+from gke_inference.storage.expiring_bucket import expiring_bucket
 
 from .settings import RETENTION_DAYS, RetentionDays
 
@@ -46,24 +46,19 @@ class BatchBucket(pulumi.ComponentResource):
         super().__init__("gke-inference:index:BatchBucket", name, {}, opts)
         args = checked(BatchBucketArgs, args)
         days = args.get("retention_days", RETENTION_DAYS)
-        bucket = storage.Bucket(
+        bucket = expiring_bucket(
             name,
-            encryption={"default_kms_key_name": args["kms_key"]} if "kms_key" in args else None,
+            name_of(args, "bucket_name", "bucket"),
             force_destroy=args.get("force_destroy", False),
+            kms_key=args.get("kms_key"),
             labels=user_labels(args, "batches"),
-            lifecycle_rules=[
+            location=args["location"],
+            opts=under(self),
+            project=args["project"],
+            rules=[
                 {"action": {"type": "Delete"}, "condition": {"age": days}},
                 {"action": {"type": "AbortIncompleteMultipartUpload"}, "condition": {"age": 1}},
             ],
-            location=args[
-                "location"
-            ].upper(),  # as Cloud Storage reports it, to avoid a permanent diff
-            name=name_of(args, "bucket_name", "bucket"),
-            project=args["project"],
-            public_access_prevention="enforced",
-            soft_delete_policy={"retention_duration_seconds": 0},
-            uniform_bucket_level_access=True,
-            opts=under(self),
         )
         self.bucket_name = bucket.name
         self.register_outputs({"bucketName": self.bucket_name})

@@ -1,16 +1,15 @@
-"""Cloud Run with GPUs: accelerators, sizes of an instance, regions, limits, quotas and prices.
+"""Cloud Run with GPUs: accelerators, sizes of an instance, regions, limits and quotas.
 
-Facts are in data/cloud_run.yaml, with sources and a date; prices in data/platform_prices.csv.
+Facts are in data/cloud_run.yaml, with sources and a date.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from gke_inference.catalogue.data_file import read_table
 
-from .platform_prices import UnitPrice, unit_price
 from .quotas import Metric
 
 _FILE: Final = Path(__file__).parent / "data" / "cloud_run.yaml"
@@ -113,22 +112,6 @@ def gpu_quota(name: str, *, is_zonal: bool) -> tuple[Metric, int]:
         title=f"{name} on Cloud Run {redundancy} zonal redundancy",
         unit="milliGPUs" if is_milli else "GPUs",
     ), 1000 if is_milli else 1
-
-
-def instance_price(
-    name: str, region: str, vcpus: int, memory_gib: int, *, is_zonal: bool
-) -> UnitPrice | None:
-    """Return the price of an instance for each hour that it exists; None if a part has none.
-
-    Instance-based billing, which GPUs require, charges GPU, vCPUs and memory from the start of an
-    instance to its end, idle or not, and no fee for requests. The price leaves the monthly free
-    amount of vCPUs and memory out.
-    """
-    gpu = unit_price(f"cloud-run-{name}{'-zonal' if is_zonal else ''}", region)
-    cpu, memory = unit_price("cloud-run-vcpu", region), unit_price("cloud-run-gib", region)
-    if gpu is None or cpu is None or memory is None:
-        return None
-    return replace(gpu, usd=gpu.usd + vcpus * cpu.usd + memory_gib * memory.usd)
 
 
 def service_url(service: str, project_number: int | str, region: str) -> str:

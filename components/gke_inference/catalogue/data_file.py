@@ -1,10 +1,12 @@
 """Reads the data files of the repository's packages."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
+UNVERIFIED: Final = "unverified"
+"""Confidence of a row that was not checked against a source."""
 # libyaml's loader is ten times as fast, but not every build of PyYAML has it
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

@@ -42,6 +42,11 @@ def router_name(gateway: str) -> str:
     return f"{gateway}-body-router"
 
 
+def service_account_email(account_id: str, project: str) -> str:
+    """Return the address of a project's service account, which is known before the account is."""
+    return f"{account_id}@{project}.iam.gserviceaccount.com"
+
+
 def physical_name(kind: str, prefix: str, environment: str, role: str) -> str:
     """Return `<prefix>-<environment>-<role>`.
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from .data_file import UNVERIFIED
+
 _FILE = Path(__file__).parent / "data" / "platform_prices.csv"
 _SIZED = re.compile(r"(?P<family>[a-z0-9]+-[a-z]+)-(?P<vcpus>\d+)")
 
@@ -26,6 +28,11 @@ class UnitPrice:
     """Date of the source: a day, or only a year."""
     confidence: str
     """As in `prices.Price`."""
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether the price was checked against a source."""
+        return self.confidence != UNVERIFIED
 
 
 def unit_price(item: str, region: str) -> UnitPrice | None:
@@ -64,6 +71,22 @@ def machine_price(machine_type: str, region: str, years: int | None = None) -> U
             times = int(wanted["vcpus"]) / int(listed["vcpus"])
             return replace(like, usd=like.usd * times, confidence="derived")
     return None
+
+
+def run_instance_price(
+    name: str, region: str, vcpus: int, memory_gib: int, *, is_zonal: bool
+) -> UnitPrice | None:
+    """Return the hourly price of a Cloud Run instance with a GPU, or None if a part has none.
+
+    Instance-based billing, which GPUs require, charges GPU, vCPUs and memory from the start of an
+    instance to its end, idle or not, and no fee for requests. The price leaves the monthly free
+    amount of vCPUs and memory out.
+    """
+    gpu = unit_price(f"cloud-run-{name}{'-zonal' if is_zonal else ''}", region)
+    cpu, memory = unit_price("cloud-run-vcpu", region), unit_price("cloud-run-gib", region)
+    if gpu is None or cpu is None or memory is None:
+        return None
+    return replace(gpu, usd=gpu.usd + vcpus * cpu.usd + memory_gib * memory.usd)
 
 
 @cache

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .accelerators import PROVISIONING, accelerator, machine
+from .data_file import UNVERIFIED
 
 if TYPE_CHECKING:  # rungs need the SDK, prices do not
     from .rungs import Rung
 
 _FILE = Path(__file__).parent / "data" / "prices.csv"
 _LISTED_AS = {"reservation": "on-demand", "calendar": "flex-start"}
-_TRUST = ("documented", "secondary", "derived", "unverified")
+_TRUST = ("documented", "secondary", "derived", UNVERIFIED)
 _TPU_DISCOUNTS = {"calendar": 0.30, "committed-1y": 0.30, "committed-3y": 0.55}
 """Discount from the on-demand price of a TPU chip: up to 30 % in calendar mode, 30 to 55 % with a
 commitment of one to three years (docs.cloud.google.com/tpu/docs/about-tpu-reservations)."""
@@ -44,6 +45,11 @@ class Price:
     on one) or `unverified`."""
     lacks_host: bool = False
     """Whether it covers only the accelerators, since no price of their machine is published."""
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether the price was checked against a source."""
+        return self.confidence != UNVERIFIED
 
 
 @dataclass(frozen=True)

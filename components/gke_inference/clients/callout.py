@@ -12,6 +12,7 @@ from gke_inference.base.manifests import (
     LONGEST_GRACE_SECONDS,
     Manifest,
     available,
+    container_ports,
     deployment,
     disruption_budget,
     hardened_pod,
@@ -144,11 +145,9 @@ def _pod(name: str, account: str, hops: int) -> Manifest:
                     "periodSeconds": 10,
                 },
                 "name": "callout",
-                "ports": [
-                    {"containerPort": PORT, "name": "grpc"},
-                    {"containerPort": HEALTH_PORT, "name": "grpc-health"},
-                    {"containerPort": METRICS_PORT, "name": "metrics"},
-                ],
+                "ports": container_ports(
+                    {"grpc": PORT, "grpc-health": HEALTH_PORT, "metrics": METRICS_PORT}
+                ),
                 "readinessProbe": {**probe, "periodSeconds": 2},
                 "resources": {
                     "limits": {"memory": f"{CLIENT_GATE.limit_mib}Mi"},

@@ -11,6 +11,7 @@ from gke_inference.base.manifests import (
     NAME_LABEL,
     SKIP_AWAIT,
     Manifest,
+    container_ports,
     deployment,
     grace_seconds,
     hardened_pod,
@@ -135,11 +136,9 @@ def _pod(name: str, picker: str, args: list[str], *, is_highly_available: bool) 
                     "periodSeconds": 10,
                 },
                 "name": "epp",
-                "ports": [
-                    {"containerPort": PORT, "name": "grpc"},
-                    {"containerPort": HEALTH_PORT, "name": "grpc-health"},
-                    {"containerPort": METRICS_PORT, "name": "metrics"},
-                ],
+                "ports": container_ports(
+                    {"grpc": PORT, "grpc-health": HEALTH_PORT, "metrics": METRICS_PORT}
+                ),
                 "readinessProbe": {
                     "grpc": {"port": HEALTH_PORT, "service": readiness},
                     "periodSeconds": 2,

@@ -12,6 +12,7 @@ from gke_inference.base.manifests import (
     LONGEST_GRACE_SECONDS,
     Manifest,
     available,
+    container_ports,
     deployment,
     disruption_budget,
     hardened_pod,
@@ -155,11 +156,9 @@ def _pod(name: str, hops: int) -> Manifest:
                 "image": image("body_router").reference,
                 "livenessProbe": {**probe, "initialDelaySeconds": 5, "periodSeconds": 10},
                 "name": "body-router",
-                "ports": [
-                    {"containerPort": PORT, "name": "grpc"},
-                    {"containerPort": HEALTH_PORT, "name": "grpc-health"},
-                    {"containerPort": METRICS_PORT, "name": "metrics"},
-                ],
+                "ports": container_ports(
+                    {"grpc": PORT, "grpc-health": HEALTH_PORT, "metrics": METRICS_PORT}
+                ),
                 "readinessProbe": {**probe, "periodSeconds": 2},
                 "resources": {
                     "limits": {"memory": f"{ROUTER.limit_mib}Mi"},

@@ -7,6 +7,7 @@ from pulumi_gcp import storage
 
 from gke_inference.base.checked import checked
 from gke_inference.base.inputs import name_of, under, user_labels
+from gke_inference.storage.expiring_bucket import expiring_bucket
 
 _KEPT_DAYS = 7
 
@@ -43,19 +44,16 @@ class ImageSources(pulumi.ComponentResource):
     ) -> None:
         super().__init__("gke-inference:index:ImageSources", name, {}, opts)
         args = checked(ImageSourcesArgs, args)
-        bucket = storage.Bucket(
+        bucket = expiring_bucket(
             name,
-            encryption={"default_kms_key_name": args["kms_key"]} if "kms_key" in args else None,
+            name_of(args, "bucket_name", "bucket"),
             force_destroy=True,  # every archive can be made again from its commit
+            kms_key=args.get("kms_key"),
             labels=user_labels(args, "images"),
-            lifecycle_rules=[{"action": {"type": "Delete"}, "condition": {"age": _KEPT_DAYS}}],
-            location=args["location"].upper(),  # as Cloud Storage reports it
-            name=name_of(args, "bucket_name", "bucket"),
-            project=args["project"],
-            public_access_prevention="enforced",
-            soft_delete_policy={"retention_duration_seconds": 0},
-            uniform_bucket_level_access=True,
+            location=args["location"],
             opts=under(self),
+            project=args["project"],
+            rules=[{"action": {"type": "Delete"}, "condition": {"age": _KEPT_DAYS}}],
         )
         storage.BucketIAMMember(
             f"{name}-reader",

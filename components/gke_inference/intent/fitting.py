@@ -50,7 +50,7 @@ def _image_adapters(intent: ServingIntent) -> float:
     return adapters_gib(given, rank=intent.rank, live_slots=live.slots, live_rank=live.max_rank)
 
 
-def _copies(intent: ServingIntent) -> tuple[ImageCopy, ...]:
+def copies(intent: ServingIntent) -> tuple[ImageCopy, ...]:
     """Return what the chips of a model of images or videos hold."""
     adapters, made = _image_adapters(intent), intent.generated
     if isinstance(made, Videos):
@@ -67,7 +67,7 @@ def unfit(intent: ServingIntent, rung: Rung) -> str | None:
     if intent.task.is_diffusion:
         reasons = (
             check_copies_fit(rung.accelerator, each.weights, each.adapters, each.room, each.of)
-            for each in _copies(intent)
+            for each in copies(intent)
         )
         return next((reason for reason in reasons if reason is not None), None)
     if intent.task is Task.PREDICT:

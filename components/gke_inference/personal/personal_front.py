@@ -8,10 +8,13 @@ from pulumi_gcp import cloudrunv2, pubsub, serviceaccount, storage
 
 from gke_inference.base.checked import checked, keep
 from gke_inference.base.inputs import name_of, under, user_labels
+from gke_inference.base.run_services import grant_callers
+from gke_inference.catalogue.names import service_account_email
 from gke_inference.catalogue.versions import image
 from gke_inference.cluster.workload_identity import ACCESS
 from gke_inference.settings.fields import Hostname
 from gke_inference.storage.classes import step_rules
+from gke_inference.storage.expiring_bucket import expiring_bucket
 from gke_inference.storage.rules import check_classes, class_steps
 from gke_inference.storage.settings import Age, ColderAges
 from gke_inference.streams.stream_topics import StreamTopics
@@ -30,7 +33,6 @@ from .settings import (
 )
 
 _SIGNER = "roles/iam.serviceAccountTokenCreator"
-_INVOKER = "roles/run.invoker"
 _PUBLISHER = "roles/pubsub.publisher"
 _MOST_INSTANCES = 10
 _EXPIRING = ["erasures/", "users/"]
@@ -123,7 +125,7 @@ class PersonalFront(pulumi.ComponentResource):
             project=args["project"],
             opts=under(self),
         )
-        email = f"{args['account_id']}@{args['project']}.iam.gserviceaccount.com"
+        email = service_account_email(args["account_id"], args["project"])
         granted = self._grant(name, email, under(self, depends_on=[account]), bucket, sets)
         granted.append(
             self._let_publish(
@@ -182,12 +184,16 @@ class PersonalFront(pulumi.ComponentResource):
             archive_after_days=args.get("archive_after_days"),
         )
         keep(check_classes("", ages, "retention_days", days))
-        return storage.Bucket(
+        return expiring_bucket(
             name,
-            encryption={"default_kms_key_name": args["kms_key"]} if "kms_key" in args else None,
+            name_of(args, "bucket_name", "bucket"),
             force_destroy=args.get("force_destroy", False),
+            kms_key=args.get("kms_key"),
             labels=self._labels,
-            lifecycle_rules=[
+            location=args["region"],
+            opts=under(self),
+            project=args["project"],
+            rules=[
                 *step_rules(class_steps(ages), _LARGE),
                 {
                     "action": {"type": "Delete"},
@@ -195,13 +201,6 @@ class PersonalFront(pulumi.ComponentResource):
                 },
                 {"action": {"type": "AbortIncompleteMultipartUpload"}, "condition": {"age": 1}},
             ],
-            location=args["region"].upper(),  # as Cloud Storage reports it
-            name=name_of(args, "bucket_name", "bucket"),
-            project=args["project"],
-            public_access_prevention="enforced",
-            soft_delete_policy={"retention_duration_seconds": 0},
-            uniform_bucket_level_access=True,
-            opts=under(self),
         )
 
     def _grant(
@@ -277,14 +276,12 @@ class PersonalFront(pulumi.ComponentResource):
             template=template,
             opts=under(self, depends_on=granted),
         )
-        for member in args["callers"]:
-            cloudrunv2.ServiceIamMember(
-                f"{name}-calls-{member.replace(':', '-').replace('@', '-')}",
-                location=args["region"],
-                member=member,
-                name=service.name,
-                project=args["project"],
-                role=_INVOKER,
-                opts=under(self),
-            )
+        grant_callers(
+            name,
+            service,
+            args["callers"],
+            location=args["region"],
+            project=args["project"],
+            parent=self,
+        )
         return service

@@ -8,11 +8,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from gke_inference.catalogue.data_file import read_table
+from gke_inference.catalogue.data_file import UNVERIFIED, read_table
 from gke_inference.sizing.parameters import counted, head_size, number
 
 _FILE = Path(__file__).parent / "data" / "models.yaml"
-_TRUST = ("documented", "secondary", "unverified")
+_TRUST = ("documented", "secondary", UNVERIFIED)
 """How far a context of a variant can be trusted, best first."""
 KINDS = ("dense", "moe", "embedding", "diffusion")
 _NAMES_CONTEXT = re.compile(r"(?<![\d.])\d+[km](?![a-z\d])")

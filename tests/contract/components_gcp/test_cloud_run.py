@@ -7,13 +7,8 @@ import pytest
 
 from gke_inference import CloudRunModel
 from gke_inference.catalogue.accelerators import accelerator
-from gke_inference.catalogue.cloud_run import (
-    gpu_names,
-    gpu_quota,
-    instance_price,
-    run_gpu,
-    service_url,
-)
+from gke_inference.catalogue.cloud_run import gpu_names, gpu_quota, run_gpu, service_url
+from gke_inference.catalogue.platform_prices import run_instance_price
 from gke_inference.intent.cloud_run import run_rung
 from twin.providers.gcp.checks.validate import validate_inputs
 
@@ -195,12 +190,12 @@ def test_every_gpu_of_cloud_run_is_one_of_the_catalogue_with_a_quota_and_a_price
         assert single.name == f"{zonal.name}_no_zonal_redundancy"
         assert single.service == "run.googleapis.com"
         size = (gpu.vcpus[0], gpu.usual_gib)
-        assert instance_price(name, "us-central1", *size, is_zonal=False) is not None
-        assert instance_price(name, "asia-east2", *size, is_zonal=False) is None
+        assert run_instance_price(name, "us-central1", *size, is_zonal=False) is not None
+        assert run_instance_price(name, "asia-east2", *size, is_zonal=False) is None
 
 
 def test_an_instance_costs_its_gpu_processors_and_memory_together() -> None:
-    price = instance_price("nvidia-l4", "us-central1", 8, 32, is_zonal=False)
+    price = run_instance_price("nvidia-l4", "us-central1", 8, 32, is_zonal=False)
     assert price is not None
     assert price.usd == pytest.approx(0.67212 + 8 * 0.0648 + 32 * 0.0072)
     assert (price.per, price.confidence) == ("hour", "secondary")

@@ -14,7 +14,8 @@ from infra.plan import resolve
 from infra.reading.load import parse
 from infra.stack import Platform
 from infra.stack.problems import StackError
-from planner.choice.cost import FIELDS, HOURS_PER_MONTH
+from planner.amount import HOURS_PER_MONTH
+from planner.choice.cost import FIELDS
 from tests.contract.infra.broken_stacks import edited
 from tests.contract.infra.cloud import CloudRecorder
 

@@ -12,8 +12,7 @@ from infra.plan import resolve
 from infra.reading.load import parse, read
 from infra.stack import Covers, Platform
 from infra.stack.problems import StackError
-from planner.amount import total
-from planner.choice.cost import HOURS_PER_MONTH
+from planner.amount import HOURS_PER_MONTH, total
 from scripts.plan.cost_tables import budget_line
 from tests.contract.infra.broken_stacks import edited
 from tests.contract.infra.cloud import Deployed

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from infra.estimate.cost_parts import front_parts
+from infra.estimate.feature_costs import front_parts
 from infra.estimate.quota_network import network_requirements
 from infra.estimate.usage import DEFAULT_USAGE
 from infra.plan import resolve

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from infra.estimate.cost_parts import front_parts, network_parts
+from infra.estimate.feature_costs import front_parts, network_parts
 from infra.estimate.quota_network import network_requirements
 from infra.estimate.usage import DEFAULT_USAGE, Usage
 from infra.plan import resolve
 from infra.reading.load import STACKS, parse, platform_of
 from infra.stack import Exposure, Front, Gateway, Platform
 from infra.stack.problems import StackError
-from planner.choice.cost import HOURS_PER_MONTH
+from planner.amount import HOURS_PER_MONTH
 from tests.contract.infra.cloud import Deployed
 from tests.shipped_stacks import EXAMPLES
 

@@ -12,7 +12,7 @@ from tests.platform.batch.rig import CHAT, MODEL, chat, client, pids
 from tests.platform.faults.rig import NO_L4, NO_OTHER_TPU, TPU
 from tests.platform.people import TTFT_SLO_MS, People
 from tests.running.batch.world import jsonl, over, read, submit
-from tests.running.stream.world import until
+from tests.running.programs import until
 from twin.world.capacity import StockLine
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(14_400)]

@@ -11,7 +11,7 @@ from tests.platform.batch.rig import CHAT, chat, client
 from tests.platform.batch.test_batches import answered
 from tests.platform.faults.rig import Platform
 from tests.running.batch.world import jsonl, over, read, submit
-from tests.running.stream.world import until
+from tests.running.programs import until
 from twin.host.paths import REPOSITORY
 from twin.wire.kube import JsonObject
 

@@ -13,7 +13,7 @@ import openai
 import pytest
 
 from tests.running.batch.world import World, client, jsonl, line, over, read, submit
-from tests.running.stream.world import until
+from tests.running.programs import until
 
 pytestmark = pytest.mark.needs_tools
 

@@ -1,8 +1,6 @@
 """Batches: a bucket, the service and workers as processes, and a model that a test tells things."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import urllib.error
@@ -13,7 +11,8 @@ from typing import Any
 
 import openai
 
-from tests.running.stream.world import Model, until
+from tests.running.programs import Program, until
+from tests.running.stream.world import Model
 from twin.host.ports import free_port, free_ports
 from twin.toolchain import tool
 
@@ -40,55 +39,22 @@ def jsonl(lines: list[Any]) -> bytes:
     )
 
 
-class Program:
+class BatchProgram(Program):
     """The service or a worker."""
 
     def __init__(
         self, role: str, folder: Path, settings: dict[str, Any], environment: dict[str, str]
     ) -> None:
-        self.port, self.metrics_port = free_ports(2)
+        self.port, metrics_port = free_ports(2)
         file = folder / f"{role}-{self.port}.json"
-        own = {"address": "127.0.0.1", "port": self.port, "metrics_port": self.metrics_port}
+        own = {"address": "127.0.0.1", "port": self.port, "metrics_port": metrics_port}
         file.write_text(json.dumps({**settings, **own}))
-        self.log = folder / f"{role}-{self.port}.log"
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-W", "ignore", "-m", "workloads.batch", role, str(file)],
-                stderr=log,
-                stdout=log,
-                env={**os.environ, **environment},
-                start_new_session=True,
-            )
-
-    def wait(self) -> None:
-        word = b'"serving"', b'"working"'
-        until(
-            lambda: (
-                self.process.poll() is not None
-                or any(each in self.log.read_bytes() for each in word)
-            )
-        )
-        assert self.process.poll() is None, self.log.read_text()
+        argv = [sys.executable, "-W", "ignore", "-m", "workloads.batch", role, str(file)]
+        super().__init__(folder / f"{role}-{self.port}.log", argv, environment, metrics_port)
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/v1"
-
-    def lines(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.log.read_text().splitlines()]
-
-    def metric(self, name: str) -> float:
-        url = f"http://127.0.0.1:{self.metrics_port}/metrics"
-        with urllib.request.urlopen(url, timeout=5) as answer:
-            lines = answer.read().decode().splitlines()
-        return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(name))
-
-    def terminate(self) -> None:
-        self.process.send_signal(signal.SIGTERM)
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait(10)
 
 
 class World:
@@ -97,7 +63,7 @@ class World:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.model = Model()
-        self.programs: list[Program] = []
+        self.programs: list[BatchProgram] = []
         self.storage = f"http://127.0.0.1:{free_port()}"
         root = folder / "gcs"
         with (folder / "gcs.log").open("wb") as log:
@@ -133,16 +99,16 @@ class World:
         except OSError:
             return False
 
-    def run(self, role: str, **changes: Any) -> Program:
-        made = Program(role, self.folder, {**self.settings, **changes}, self.environment)
+    def run(self, role: str, **changes: Any) -> BatchProgram:
+        made = BatchProgram(role, self.folder, {**self.settings, **changes}, self.environment)
         self.programs.append(made)
         made.wait()
         return made
 
-    def serve(self, **changes: Any) -> Program:
+    def serve(self, **changes: Any) -> BatchProgram:
         return self.run("serve", **changes)
 
-    def work(self, **changes: Any) -> Program:
+    def work(self, **changes: Any) -> BatchProgram:
         return self.run("work", **changes)
 
     def objects(self, prefix: str = "") -> list[str]:
@@ -167,7 +133,7 @@ class World:
         self.model.stop()
 
 
-def client(program: Program, team: str | None = None) -> openai.OpenAI:
+def client(program: BatchProgram, team: str | None = None) -> openai.OpenAI:
     """Return OpenAI's client of a service; the team is what the gate would write."""
     headers = {} if team is None else {"x-gki-team": team}
     return openai.OpenAI(

@@ -14,7 +14,7 @@ from PIL import Image
 from tests.diffusion.conftest import SIZE
 from tests.running.personal.pictures import pictures
 from tests.running.personal.world import SECRET, World
-from tests.running.stream.world import until
+from tests.running.programs import until
 from workloads.personal.callback import verify
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.needs_diffusion, pytest.mark.timeout(1200)]

@@ -1,9 +1,7 @@
 """Personalized images as processes: service, workers, Pub/Sub, bucket, trainer and image server."""
 
 import json
-import os
 import ssl
-import subprocess
 import urllib.parse
 import urllib.request
 from datetime import UTC, datetime, timedelta
@@ -21,10 +19,11 @@ from gke_inference.personal.personal_worker import document
 from tests.contract.components_k8s.test_personal import WORKER
 from tests.running.personal.cluster import TOKEN, Cluster
 from tests.running.personal.receiver import Receiver
-from tests.running.stream.world import PubSub, until
+from tests.running.programs import Program
+from tests.running.stream.world import PubSub
 from twin.engines.stream_worker import personal_environment
 from twin.host import processes
-from twin.host.paths import REPOSITORY, TwinPaths
+from twin.host.paths import TwinPaths
 from twin.host.ports import free_port
 from twin.providers.gcp.effects import gcs
 from twin.providers.gcp.server import world_of
@@ -38,37 +37,6 @@ SETS, ERASURES = "projects/acme/topics/sets", "projects/acme/topics/erasures"
 READ_SETS, READ_ERASURES = (
     each.replace("/topics/", "/subscriptions/") for each in (SETS, ERASURES)
 )
-
-
-class Program:
-    """The service or a worker."""
-
-    def __init__(self, log: Path, arguments: list[str], environment: dict[str, str]) -> None:
-        self.log = log
-        with log.open("wb") as file:
-            self.process = subprocess.Popen(
-                [personal_environment().python(), "-m", "workloads.personal", *arguments],
-                cwd=REPOSITORY,
-                env={**os.environ, **environment},
-                stdout=file,
-                stderr=file,
-            )
-
-    def wait(self) -> None:
-        """Wait until it works."""
-        words = (b'"serving"', b'"working"')
-        until(
-            lambda: (
-                self.process.poll() is not None
-                or any(word in self.log.read_bytes() for word in words)
-            )
-        )
-        assert self.process.poll() is None, self.log.read_text()
-
-    def kill(self) -> None:
-        """End it without a chance to do anything."""
-        self.process.kill()
-        self.process.wait(10)
 
 
 class World:
@@ -165,7 +133,8 @@ class World:
 
     def _start(self, name: str, arguments: list[str], environment: dict[str, str]) -> Program:
         log = self.folder / f"{name}.log"
-        made = Program(log, arguments, {**self.environment, **environment})
+        argv = [personal_environment().python(), "-m", "workloads.personal", *arguments]
+        made = Program(log, argv, {**self.environment, **environment})
         self.programs.append(made)
         made.wait()
         return made

@@ -9,7 +9,8 @@ from typing import Any
 import confluent_kafka
 import pytest
 
-from tests.running.stream.world import World, until
+from tests.running.programs import until
+from tests.running.stream.world import World
 from twin.host.ports import free_port
 
 pytestmark = pytest.mark.needs_tools

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.running.stream.world import PubSub, until
+from tests.running.programs import until
+from tests.running.stream.world import PubSub
 from twin.host.paths import TwinPaths
 from twin.host.ports import free_port
 from twin.providers.gcp.bigquery import server

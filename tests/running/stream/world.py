@@ -2,8 +2,6 @@
 
 import base64
 import json
-import os
-import signal
 import subprocess
 import threading
 import time
@@ -14,11 +12,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from tests.running.programs import LIMIT, Program, until
 from twin.engines.stream_worker import stream_environment
 from twin.host.ports import free_port, free_ports, listens
 from twin.toolchain import tool
 
-LIMIT = 30.0
 P = "projects/acme"
 IN, SUBSCRIPTION = f"{P}/topics/in", f"{P}/subscriptions/in"
 OUT, LETTERS = f"{P}/topics/out", f"{P}/topics/letters"
@@ -35,14 +33,6 @@ class Received:
     @classmethod
     def of(cls, message: dict[str, Any]) -> "Received":
         return cls(base64.b64decode(message.get("data", "")), message.get("attributes", {}))
-
-
-def until(condition: Callable[[], Any], seconds: float = LIMIT) -> None:
-    """Wait until a condition holds."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"not true within {seconds} s"
-        time.sleep(0.02)
 
 
 class Model:
@@ -115,48 +105,15 @@ class Model:
         self._server.server_close()
 
 
-class WorkerProcess:
+class Worker(Program):
     """One worker."""
 
     def __init__(self, folder: Path, settings: dict[str, Any], environment: dict[str, str]) -> None:
-        self.port = free_port()
-        file = folder / f"worker-{self.port}.json"
-        file.write_text(json.dumps({**settings, "address": "127.0.0.1", "port": self.port}))
-        self.log = folder / f"worker-{self.port}.log"
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [
-                    stream_environment().python(),
-                    "-W",
-                    "ignore",
-                    "-m",
-                    "workloads.stream",
-                    str(file),
-                ],
-                stderr=log,
-                stdout=log,
-                env={**os.environ, **environment},
-                start_new_session=True,
-            )
-
-    def wait_until_working(self) -> None:
-        until(lambda: self.process.poll() is not None or b'"working"' in self.log.read_bytes())
-        assert self.process.poll() is None, self.log.read_text()
-
-    def lines(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.log.read_text().splitlines()]
-
-    def metric(self, name: str) -> float:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=5) as answer:
-            lines = answer.read().decode().splitlines()
-        return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(name))
-
-    def terminate(self) -> None:
-        self.process.send_signal(signal.SIGTERM)
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait(10)
+        port = free_port()
+        file = folder / f"worker-{port}.json"
+        file.write_text(json.dumps({**settings, "address": "127.0.0.1", "port": port}))
+        argv = [stream_environment().python(), "-W", "ignore", "-m", "workloads.stream", str(file)]
+        super().__init__(folder / f"worker-{port}.log", argv, environment, port)
 
 
 class World:
@@ -165,7 +122,7 @@ class World:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.model = Model()
-        self.workers: list[WorkerProcess] = []
+        self.workers: list[Worker] = []
         self._processes: list[subprocess.Popen[bytes]] = []
         self.environment: dict[str, str] = {}
         self.metrics_url = ""
@@ -185,10 +142,10 @@ class World:
         self._processes.append(made)
         return made
 
-    def work(self, **changes: Any) -> WorkerProcess:
-        made = WorkerProcess(self.folder, {**self.settings, **changes}, self.environment)
+    def work(self, **changes: Any) -> Worker:
+        made = Worker(self.folder, {**self.settings, **changes}, self.environment)
         self.workers.append(made)
-        made.wait_until_working()
+        made.wait()
         return made
 
     def stop(self) -> None:

@@ -9,7 +9,9 @@ from gke_inference.catalogue.rungs import check_rung
 from infra.estimate.stack_cost import StackCost, stack_cost
 from infra.plan import resolve
 from infra.reading.load import parse
-from planner.choice.cost import HOURS_PER_MONTH, Served, bill
+from planner.amount import HOURS_PER_MONTH
+from planner.choice.cost import bill
+from planner.choice.served import Served
 from scripts.plan.cost_tables import booking_lines
 from tests.contract.infra.broken_stacks import edited
 

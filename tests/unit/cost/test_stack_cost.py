@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.estimate.cost_parts import GROUPS, Nodes, always, network_parts
+from infra.estimate.cost_parts import GROUPS, Nodes
+from infra.estimate.feature_costs import network_parts
 from infra.estimate.stack_cost import StackCost, stack_cost
 from infra.estimate.usage import DEFAULT_USAGE, Usage
 from infra.plan import resolve
 from infra.reading.load import parse, read
-from planner.choice.cost import FIELDS, HOURS_PER_MONTH
+from planner.amount import HOURS_PER_MONTH, always
+from planner.choice.cost import FIELDS
 from tests.contract.infra.broken_stacks import edited
 
 CASES = {

@@ -7,7 +7,7 @@ from graphlib import CycleError, TopologicalSorter
 import grimp
 import pytest
 
-from tests.unit.docs.walk import chains
+from scripts.develop.structure import chains
 from twin.host.paths import REPOSITORY
 
 
@@ -60,6 +60,6 @@ def test_a_walk_has_the_modules_of_every_chain_and_the_longest_one():
     graph = grimp.ImportGraph()
     for importer, imported in ["ab", "bd", "ac", "ce", "ed", "ax", "xd", "ay"]:
         graph.add_import(importer=importer, imported=imported)
-    modules, longest = chains(graph, "a", ["d"], ["x"])
+    modules, longest = chains(graph, "a", ("d",), ("x",))
     assert modules == set("abcde")
     assert longest == tuple("aced")

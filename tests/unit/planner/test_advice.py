@@ -6,7 +6,8 @@ from gke_inference.sizing.architectures import find
 from planner.advice.batch import batch_costs
 from planner.advice.kv_cache import KvAdvice, kv_advice
 from planner.advice.roles import advise
-from planner.choice.plan import Plan, Question, plan
+from planner.choice.plan import Plan, plan
+from planner.choice.question import Question
 
 
 def planned(name: str = "llama-3.1-8b", **changes) -> Plan:

@@ -6,7 +6,8 @@ import pytest
 
 from gke_inference.sizing.architectures import find
 from planner.choice.alternatives import Alternative, alternatives, cloud_run_price
-from planner.choice.plan import Plan, Question, plan
+from planner.choice.plan import Plan, plan
+from planner.choice.question import Question
 from planner.fit.tables import table
 from twin.host.paths import REPOSITORY
 

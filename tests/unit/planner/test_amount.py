@@ -10,13 +10,13 @@ from planner.amount import (
     Amount,
     AmountRange,
     Missing,
-    amount_of,
     largest,
     missing_lines,
     price_notes,
     total,
     without_price,
 )
+from planner.choice.cost import amount_of
 
 DISK, HOST = Missing("a disk", "us-east4"), Missing("the host of a chip", "us-east1")
 missing = some.lists(some.sampled_from([DISK, HOST]), unique=True).map(sorted).map(tuple)

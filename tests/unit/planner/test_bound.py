@@ -4,7 +4,8 @@ import pytest
 
 from gke_inference.sizing.architectures import find
 from planner.choice.bound import BANDWIDTH, CAPACITY, COMPUTE, NETWORK, QUEUE, Bound, bound
-from planner.choice.plan import Question, plan
+from planner.choice.plan import plan
+from planner.choice.question import Question
 from planner.speed.throughput import BATCHES
 
 

@@ -11,7 +11,8 @@ from infra.plan import resolve
 from infra.reading.load import parse, platform_of
 from infra.reading.load import read as read_stack
 from planner.amount import Amount, Missing, total
-from planner.choice.cost import FIELDS, Bill, Line, Served, bill, freshness
+from planner.choice.cost import FIELDS, Bill, Line, bill, freshness
+from planner.choice.served import Served
 from twin.host.paths import REPOSITORY
 
 

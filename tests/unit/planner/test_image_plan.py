@@ -9,16 +9,8 @@ from gke_inference.sizing.image_memory import (
     served_gib,
     video_room_gib,
 )
-from planner.choice.image_plan import (
-    MEASURED_SPREAD,
-    flops,
-    image_choices,
-    reached,
-    seconds_of,
-    spread,
-    usd_per_thousand,
-    work,
-)
+from planner.choice.image_plan import image_choices, usd_per_thousand
+from planner.speed.image_speed import MEASURED_SPREAD, flops, reached, seconds_of, spread, work
 
 
 def model(name: str):

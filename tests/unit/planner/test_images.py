@@ -1,8 +1,7 @@
 import pytest
 
 from gke_inference.sizing.architectures import find
-from planner.choice.image_plan import seconds_of
-from planner.unit_cost.image_speed import stage_seconds
+from planner.speed.image_speed import seconds_of, stage_seconds
 
 
 @pytest.mark.parametrize(

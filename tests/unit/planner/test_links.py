@@ -8,7 +8,7 @@ import pytest
 from gke_inference.sizing.architectures import find
 from gke_inference.sizing.shapes import shape_of
 from planner.choice.candidates import Candidate, candidates
-from planner.choice.plan import Question, work_of
+from planner.choice.question import Question, work_of
 from planner.fit.chips import HOST_NETWORKS, accelerator
 from planner.speed.all_to_all import kernels
 from planner.speed.links import (

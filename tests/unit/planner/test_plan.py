@@ -12,15 +12,8 @@ from gke_inference.sizing.shapes import shape
 from planner.choice.bound import bound
 from planner.choice.chart import draw
 from planner.choice.explain import explain
-from planner.choice.plan import (
-    Question,
-    best_forms,
-    ladder,
-    plan,
-    sequences,
-    traits_of,
-    work_of,
-)
+from planner.choice.plan import best_forms, ladder, plan
+from planner.choice.question import Question, sequences, traits_of, work_of
 from planner.speed.correction import correction
 from planner.speed.mixtures import read_billion
 from planner.speed.roofline import CostModel, StepLoad, touched_billion

@@ -4,7 +4,7 @@ import itertools
 from dataclasses import replace
 
 from planner.advice.portfolio import Key, Offer, Requirement, Rest, cheapest, frontier, within
-from planner.choice.plan import Estimate
+from planner.choice.question import Estimate
 
 TPUS: Key = ("us-central1", "TPUS")
 GPUS: Key = ("us-central1", "GPUS")

@@ -13,15 +13,9 @@ from infra.estimate.unit_costs import DEFAULT_TRAFFIC, by_model, unit_costs
 from infra.plan import resolve
 from infra.reading.load import parse, platform_of
 from planner.choice.cost import bill
+from planner.choice.served import PREFILL
 from planner.unit_cost.prompt_speed import decode_speed, embed_speed, prefill_speed
-from planner.unit_cost.unit_cost import (
-    MILLION_INPUT,
-    PREFILL,
-    Asked,
-    Traffic,
-    UnitCost,
-    token_speed,
-)
+from planner.unit_cost.unit_cost import MILLION_INPUT, Asked, Traffic, UnitCost, token_speed
 from twin.host.paths import REPOSITORY
 
 MODEL = "llama-3.3-70b"

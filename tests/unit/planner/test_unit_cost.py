@@ -16,7 +16,8 @@ from infra.reading.load import read as read_stack
 from infra.stack import Platform
 from planner.amount import Amount
 from planner.choice.cost import Bill, bill
-from planner.choice.plan import Question, plan
+from planner.choice.plan import plan
+from planner.choice.question import Question
 from planner.unit_cost.unit_cost import (
     THOUSAND_PICTURES,
     THOUSAND_VIDEOS,

@@ -14,7 +14,7 @@ from gke_inference.catalogue.rung_settings import RungArgs
 from gke_inference.catalogue.rungs import check_rung
 from infra.estimate.stack_cost import served
 from infra.plan import resolve
-from planner.amount import amount_of
+from planner.choice.cost import amount_of
 from scripts.report.places import ladders, picture, places
 
 

@@ -163,21 +163,11 @@ def _launched(
     settings: dict[str, str | None] = {**environment}
     if is_real:
         settings["PYTHONPATH"] = None  # it has packages of its own
-    root = launcher.make_root(
-        place.kubeconfig.parent / "roots" / container["name"],
-        place.mounts,
-        place.node,
-        hardware.made_for(container),
-        launcher.Program(
-            command, settings, is_whole=is_real, name=dialect.program[0], words=dialect.words
-        ),
+    program = launcher.Program(
+        command, settings, is_whole=is_real, name=dialect.program[0], words=dialect.words
     )
-    return Launch(
-        Kind.ENGINE,
-        launcher.command(said, root, place.rules.speed),
-        launcher.environment(environment, root, place),
-        is_real=is_real,
-        devices=launcher.devices(root, place.node, hardware.made_for(container)),
+    return launcher.launch(
+        Kind.ENGINE, container, place, said, environment, program, is_real=is_real
     )
 
 

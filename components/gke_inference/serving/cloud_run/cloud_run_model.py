@@ -8,7 +8,9 @@ from pydantic import Field
 
 from gke_inference.base.checked import camel_path, checked
 from gke_inference.base.inputs import name_of, under, user_labels
+from gke_inference.base.run_services import grant_callers
 from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.names import service_account_email
 from gke_inference.catalogue.versions import image
 from gke_inference.cluster.workload_identity import ACCESS
 from gke_inference.intent.cloud_run import CloudRunSettings, Ingress, run_problems
@@ -19,7 +21,6 @@ from gke_inference.serving.weights import bucket_path
 
 from .container import container, run_serving
 
-INVOKER: Final = "roles/run.invoker"
 _IMAGE: Final = "vllm_gpu"
 _INGRESS: Final = {
     Ingress.INTERNAL: "INGRESS_TRAFFIC_INTERNAL_ONLY",
@@ -116,16 +117,14 @@ class CloudRunModel(pulumi.ComponentResource):
             template=self._template(serving, model, seconds),
             opts=under(self, depends_on=[reads]),
         )
-        for member in args.get("callers", []):
-            cloudrunv2.ServiceIamMember(
-                f"{name}-calls-{member.replace(':', '-').replace('@', '-')}",
-                location=args["region"],
-                member=member,
-                name=service.name,
-                project=args["project"],
-                role=INVOKER,
-                opts=under(self),
-            )
+        grant_callers(
+            name,
+            service,
+            args.get("callers", []),
+            location=args["region"],
+            project=args["project"],
+            parent=self,
+        )
         self.account_email = account.email
         self.service_id = service.id
         self.url = service.uri
@@ -135,7 +134,7 @@ class CloudRunModel(pulumi.ComponentResource):
 
     @property
     def _email(self) -> str:
-        return f"{self._args['account_id']}@{self._args['project']}.iam.gserviceaccount.com"
+        return service_account_email(self._args["account_id"], self._args["project"])
 
     def _template(self, serving: Serving, model: CloudRunSettings, seconds: int) -> Any:
         """Return the template of revisions."""

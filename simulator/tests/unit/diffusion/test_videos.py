@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from PIL import Image
 
-from planner.unit_cost.image_speed import stage_seconds
+from planner.speed.image_speed import stage_seconds
 from simulator.diffusion import simulated
 from simulator.diffusion.mp4 import written
 from workloads.diffusion.config import Settings

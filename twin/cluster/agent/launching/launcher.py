@@ -12,9 +12,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from twin.cluster.agent.launching.claims import Kind
 from twin.cluster.agent.launching.environment import expand
-from twin.cluster.agent.launching.hardware import NodeHardware
-from twin.cluster.agent.launching.place import Place
+from twin.cluster.agent.launching.hardware import NodeHardware, made_for
+from twin.cluster.agent.launching.place import Launch, Place
 from twin.cluster.agent.launching.volumes import Mount, moves
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.effects import gcs, secret_manager
@@ -78,23 +79,41 @@ def words(container: JsonObject, variables: dict[str, str]) -> list[str]:
     return []
 
 
-def make_root(
-    folder: Path, mounts: list[Mount], node: NodeHardware, kind: str, program: Program
-) -> Path:
-    """Create the folder that represents a container's `/`, and return it.
+def launch(
+    kind: Kind,
+    container: JsonObject,
+    place: Place,
+    said: list[str],
+    base: Mapping[str, str],
+    program: Program,
+    *,
+    is_real: bool,
+) -> Launch:
+    """Return the launch of a container whose launcher starts a program of the twin.
 
     Args:
-        folder: Folder to create it in; existing files stay.
-        mounts: Mounts of the container, the deepest first.
-        node: Node of the pod.
-        kind: Hardware of the container, used also on a node without accelerators.
-        program: Program behind `vllm`.
+        kind: Kind of the container.
+        container: The container.
+        place: Place of the container; the folder of its `/` is created beside its kubeconfig.
+        said: Words of the launcher in the container.
+        base: Variables of every container.
+        program: Program behind the engine's command.
+        is_real: Whether the program is the engine's own.
     """
-    link(folder, mounts)
-    if node.has_driver:
-        put_devices(devices(folder, node, kind))
-    _write_program(folder / "usr/local/bin" / program.name, program)
-    return folder
+    asked = made_for(container)
+    root = place.kubeconfig.parent / "roots" / container["name"]
+    link(root, place.mounts)
+    files = devices(root, place.node, asked)
+    if place.node.has_driver:
+        put_devices(files)
+    _write_program(root / "usr/local/bin" / program.name, program)
+    return Launch(
+        kind,
+        command(said, root, place.rules.speed),
+        environment(base, root, place),
+        is_real=is_real,
+        devices=files,
+    )
 
 
 def devices(folder: Path, node: NodeHardware, kind: str) -> tuple[Path, ...]:

@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from twin.cluster.gateway.translation.model import Certificate
+from twin.host.pki import read_authority
 from twin.host.private_files import write_private
 
 _VALID = datetime.timedelta(days=90)
@@ -46,12 +47,7 @@ def _is_fresh(chain: Path) -> bool:
 
 
 def _issue(authority: Path, hostname: str, address: str) -> tuple[bytes, bytes]:
-    issuer = x509.load_pem_x509_certificate(authority.with_suffix(".crt").read_bytes())
-    issuer_key = serialization.load_pem_private_key(
-        authority.with_suffix(".key").read_bytes(), None
-    )
-    if not isinstance(issuer_key, ec.EllipticCurvePrivateKey):
-        raise TypeError(f"{authority}.key: an authority of the twin has an EC key")
+    issuer, issuer_key = read_authority(authority)
     key = ec.generate_private_key(ec.SECP256R1())
     now = datetime.datetime.now(datetime.UTC)
     names: list[x509.GeneralName] = [x509.IPAddress(ipaddress.ip_address(address))]

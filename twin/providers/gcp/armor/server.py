@@ -4,7 +4,6 @@
 first use. It is stateless: templates are those of the twin's cloud, and no text is stored.
 """
 
-import http.server
 import json
 import re
 import sys
@@ -21,6 +20,7 @@ from twin.host.paths import TwinPaths
 from twin.providers.gcp.armor import verdicts
 from twin.providers.gcp.armor.exchange import Exchange
 from twin.wire import ext_proc
+from twin.wire.http_answers import JSON, Answers
 from twin.wire.property_values import CloudError, Json
 from twin.world.store import Store
 
@@ -87,24 +87,14 @@ def _text(body: bytes, field: str) -> str:
     return text
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Handler(Answers):
     store: Store
 
     def do_POST(self) -> None:
         """Answer a call."""
         size = int(self.headers.get("Content-Length") or 0)
         status, found = answer(self.store, self.path, self.rfile.read(size))
-        content = json.dumps(found).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json; charset=UTF-8")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name
-        """Log nothing."""
-        del format, args
+        self.reply(status, JSON, json.dumps(found).encode())
 
 
 class Callout:

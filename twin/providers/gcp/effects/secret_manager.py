@@ -6,7 +6,6 @@ operators call: access, addVersion, list, get, enable, disable and destroy of ve
 (docs.cloud.google.com/secret-manager/docs/reference/rest).
 """
 
-import http.server
 import json
 import re
 import sys
@@ -19,6 +18,7 @@ from twin.host.paths import TwinPaths
 from twin.providers.gcp.effects import secret_store, sign_in
 from twin.providers.gcp.iam.grants import SECRET, allows
 from twin.providers.gcp.iam.principals import Principal, split
+from twin.wire.http_answers import JSON, Answers
 from twin.wire.property_values import CloudError, Json, as_object
 from twin.world.store import Store
 
@@ -118,8 +118,8 @@ def _object(body: bytes) -> Json:
     return found
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Handler(Answers):
+    timeout = None  # Envoy keeps its connections
     any_host = (sign_in.CHECK_PATH,)
     store: Store
     paths: TwinPaths
@@ -162,16 +162,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._send(*answer(self.store, self.command, self.path, body))
 
     def _send(self, status: int, body: Json) -> None:
-        content = json.dumps(body, indent=1).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json; charset=UTF-8")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name
-        """Log nothing, because secrets are read every few seconds."""
-        del format, args
+        self.reply(status, JSON, json.dumps(body, indent=1).encode())
 
 
 def serve(paths: TwinPaths, port: int) -> OwnHttpServer:

@@ -17,8 +17,8 @@ from gke_inference.serving.offline.batch_engine import (
     settings,
 )
 from tests.model_plans import planned
-from tests.running.batch.world import Program, client, line, over, read, submit
-from tests.running.stream.world import until
+from tests.running.batch.world import BatchProgram, client, line, over, read, submit
+from tests.running.programs import until
 from twin.cluster.agent.launching.tokens import api_server
 from twin.cluster.base.context import ClusterContext
 from twin.host import processes
@@ -55,7 +55,7 @@ def served(
     kube: Kube,
     namespace: str,
     request: pytest.FixtureRequest,
-) -> Iterator[Program]:
+) -> Iterator[BatchProgram]:
     """The service of batches, with the permissions that the component gives it.
 
     Its parameter is the tag of the engine's image, if not the real one.
@@ -107,7 +107,7 @@ def served(
     token = kube.post(f"{accounts}/batch/token", {"spec": {}})["status"]["token"]
     (tmp_path / "token").write_text(token)
     (tmp_path / "ca.crt").write_bytes((context.paths.pki / "ca.crt").read_bytes())
-    made = Program(
+    made = BatchProgram(
         "serve",
         tmp_path,
         {
@@ -140,7 +140,7 @@ def served(
 
 @pytest.mark.parametrize("service", ["v0.99.0"], indirect=True)
 def test_a_batch_whose_engine_has_no_image_fails_and_gives_the_chips_back(
-    service: Program, kube: Kube, namespace: str
+    service: BatchProgram, kube: Kube, namespace: str
 ) -> None:
     api = client(service)
     body = {"model": "llama", "max_tokens": 8, "prompt": "0"}
@@ -160,7 +160,7 @@ def test_a_batch_whose_engine_has_no_image_fails_and_gives_the_chips_back(
 
 
 def test_a_batch_has_a_job_whose_worker_outlives_a_lost_pod_and_ends_with_it(
-    service: Program, kube: Kube, namespace: str
+    service: BatchProgram, kube: Kube, namespace: str
 ) -> None:
     api = client(service)
     pods, jobs = (

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from gke_inference.capacity.compute_class_rules import class_object
 from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.node_networks import interface_network
 from gke_inference.catalogue.rungs import check_rung
@@ -17,6 +16,7 @@ from tests.model_plans import planned
 from twin.cluster.agent import records
 from twin.cluster.base.context import ClusterContext
 from twin.tests.eventually import eventually
+from twin.tests.running.classes import class_of
 from twin.wire.kube import Kube
 from twin.world.store import Store, new_record
 
@@ -118,15 +118,7 @@ def deploy(context: ClusterContext, kube: Kube, name: str, rung: Any) -> None:
         kube.apply(obj, manager="test")
     pool = context.dir / "pools" / f"{name}.json"
     pool.write_text(json.dumps(pool_file(name, rung, vpcs)))
-    capacity = class_object(
-        name,
-        [check_rung(rung, region="us-east5")],
-        image_disk=None,
-        is_moving_back=False,
-        max_pods_per_node=32,
-        node_service_account="nodes@acme.iam.gserviceaccount.com",
-        when_unsatisfiable="DoNotScaleUp",
-    )
+    capacity = class_of(name, rung)
     kube.apply(capacity, manager="test")
     model = plan(name, rung)
     for obj in (launcher_config(model), *deployments(model).values()):

@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 
-from gke_inference.capacity.compute_class_rules import class_object
-from gke_inference.catalogue.rungs import check_rung
 from gke_inference.serving.model_objects import deployments, launcher_config
 from tests.model_plans import planned
 from twin.cluster.base.context import ClusterContext
 from twin.tests.eventually import eventually
 from twin.tests.running.agent.objects import grant_bucket
+from twin.tests.running.classes import class_of
 from twin.tests.running.sample import put_weights
 from twin.wire.kube import Kube
 
@@ -60,15 +59,7 @@ def groups(kube: Kube, context: ClusterContext) -> Kube:
         grant_bucket(context.paths, NAMESPACE, bucket, context.spec.project)
     kube.post("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     eventually(lambda: kube.get(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default"))
-    large = class_object(
-        "large",
-        [check_rung(RUNG, region="us-east5")],
-        image_disk=None,
-        is_moving_back=False,
-        max_pods_per_node=32,
-        node_service_account="nodes@acme.iam.gserviceaccount.com",
-        when_unsatisfiable="DoNotScaleUp",
-    )
+    large = class_of("large", RUNG)
     kube.apply(large, manager="test")
     made = plan()
     kube.apply(launcher_config(made), manager="test")

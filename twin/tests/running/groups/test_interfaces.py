@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from gke_inference.capacity.compute_class_rules import class_object
-from gke_inference.catalogue.rungs import check_rung
 from gke_inference.serving.model_objects import claims, deployments, launcher_config
 from tests.model_plans import planned
 from twin.tests.eventually import eventually
+from twin.tests.running.classes import class_of
 from twin.wire.kube import Kube
 
 pytestmark = pytest.mark.needs_tools
@@ -46,15 +45,7 @@ def plan() -> Any:
 def pairs(kube: Kube) -> Kube:
     kube.post("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     eventually(lambda: kube.get(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default"))
-    capacity = class_object(
-        "pairs",
-        [check_rung(RUNG, region="us-east5")],
-        image_disk=None,
-        is_moving_back=False,
-        max_pods_per_node=32,
-        node_service_account="nodes@acme.iam.gserviceaccount.com",
-        when_unsatisfiable="DoNotScaleUp",
-    )
+    capacity = class_of("pairs", RUNG)
     kube.apply(capacity, manager="test")
     model = plan()
     for obj in (launcher_config(model), *claims(model).values(), *deployments(model).values()):

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from gke_inference.capacity.compute_class_rules import class_object
-from gke_inference.catalogue.rungs import check_rung
 from gke_inference.queues.job_namespace import jobs_namespace, local_queue
 from gke_inference.queues.job_queue import (
     QueueFlavorArgs,
@@ -13,6 +11,7 @@ from gke_inference.queues.job_queue import (
     team_queue,
     team_queue_name,
 )
+from twin.tests.running.classes import class_of
 from twin.tests.running.plane import ZONES
 from twin.wire.kube import Kube
 
@@ -32,17 +31,8 @@ PODS = f"/api/v1/namespaces/{SPACE}/pods"
 
 def queue_of_slices(kube: Kube) -> None:
     """Apply the objects of the queue."""
-    rungs = [check_rung(RUNG, region="us-east5")]
     made = [
-        class_object(
-            "jobs-slices",
-            rungs,
-            image_disk=None,
-            is_moving_back=False,
-            max_pods_per_node=32,
-            node_service_account="nodes@acme.iam.gserviceaccount.com",
-            when_unsatisfiable="DoNotScaleUp",
-        ),
+        class_of("jobs-slices", RUNG),
         *(flavor_object(each, QUEUE) for each in FLAVORS),
         cohort_object(QUEUE, FLAVORS, TEAMS),
         jobs_namespace(SPACE),

@@ -11,8 +11,8 @@ import pytest
 
 from gke_inference.serving.offline.batch_engine import BatchEngineArgs, job_of, objects, settings
 from tests.model_plans import planned
-from tests.running.batch.world import Program, client, line, over, read, submit
-from tests.running.stream.world import until
+from tests.running.batch.world import BatchProgram, client, line, over, read, submit
+from tests.running.programs import until
 from twin.cluster.agent.launching.tokens import api_server
 from twin.cluster.base.context import ClusterContext
 from twin.host import processes
@@ -32,7 +32,7 @@ LINES = 60
 
 
 @pytest.fixture(name="service")
-def served(tmp_path: Path, context: ClusterContext, kube: Kube) -> Iterator[Program]:
+def served(tmp_path: Path, context: ClusterContext, kube: Kube) -> Iterator[BatchProgram]:
     """The service of batches, with the permissions that the component gives it."""
     World().save(context.paths.capacity_file)
     queue_of_slices(kube)
@@ -84,7 +84,7 @@ def served(tmp_path: Path, context: ClusterContext, kube: Kube) -> Iterator[Prog
         "NO_PROXY": "127.0.0.1",
         "STORAGE_EMULATOR_HOST": storage,
     }
-    made = Program("serve", tmp_path, program, environment)
+    made = BatchProgram("serve", tmp_path, program, environment)
     try:
         made.wait()
         yield made
@@ -96,7 +96,7 @@ def served(tmp_path: Path, context: ClusterContext, kube: Kube) -> Iterator[Prog
 
 
 def test_a_batch_is_answered_by_an_engine_on_all_hosts_of_a_slice(
-    service: Program, kube: Kube
+    service: BatchProgram, kube: Kube
 ) -> None:
     api = client(service)
     body = {"model": "llama", "max_tokens": 8}

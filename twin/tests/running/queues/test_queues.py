@@ -4,8 +4,6 @@ from typing import Any
 
 import pytest
 
-from gke_inference.capacity.compute_class_rules import class_object
-from gke_inference.catalogue.rungs import check_rung
 from gke_inference.queues.job_namespace import jobs_namespace, local_queue
 from gke_inference.queues.job_queue import (
     QueueFlavorArgs,
@@ -17,6 +15,7 @@ from gke_inference.queues.job_queue import (
 )
 from twin.cluster.base.context import ClusterContext
 from twin.tests.eventually import eventually
+from twin.tests.running.classes import class_of
 from twin.tests.running.plane import ZONES
 from twin.wire.kube import Kube
 from twin.world.capacity import World
@@ -41,17 +40,8 @@ LONG = "1h"
 @pytest.fixture(scope="module")
 def queue(kube: Kube) -> Kube:
     """The cluster with a queue of 16 chips, 8 of each team."""
-    rungs = [check_rung(RUNG, region="us-east5")]
     made = [
-        class_object(
-            "jobs-spot",
-            rungs,
-            image_disk=None,
-            is_moving_back=False,
-            max_pods_per_node=32,
-            node_service_account="nodes@acme.iam.gserviceaccount.com",
-            when_unsatisfiable="DoNotScaleUp",
-        ),
+        class_of("jobs-spot", RUNG),
         *(flavor_object(each, "gpus") for each in FLAVORS),
         cohort_object(QUEUE, FLAVORS, TEAMS),
     ]

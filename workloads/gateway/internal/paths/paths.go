@@ -6,24 +6,26 @@ import (
 	"strings"
 )
 
-// Edits changes images. Its body is JSON, or a form with the images.
-const Edits = "/v1/images/edits"
-
-// Videos generates a video.
-const Videos = "/v1/videos/sync"
+// Paths of OpenAI's API, and those of Anthropic's messages and of vLLM's scores, images and videos.
+const (
+	Chats       = "/v1/chat/completions"
+	Completions = "/v1/completions"
+	Embeddings  = "/v1/embeddings"
+	Responses   = "/v1/responses"
+	Messages    = "/v1/messages"
+	Rerank      = "/v1/rerank"
+	Score       = "/v1/score"
+	Images      = "/v1/images/generations"
+	// Edits changes images. Its body is JSON, or a form with the images.
+	Edits = "/v1/images/edits"
+	// Videos generates a video.
+	Videos = "/v1/videos/sync"
+)
 
 // prompts are the paths on which an engine serves the model that the body names.
 var prompts = map[string]bool{
-	"/v1/chat/completions":   true,
-	"/v1/completions":        true,
-	"/v1/embeddings":         true,
-	"/v1/responses":          true,
-	"/v1/messages":           true,
-	"/v1/rerank":             true,
-	"/v1/score":              true,
-	"/v1/images/generations": true,
-	Edits:                    true,
-	Videos:                   true,
+	Chats: true, Completions: true, Embeddings: true, Responses: true, Messages: true, Rerank: true, Score: true,
+	Images: true, Edits: true, Videos: true,
 }
 
 // predictive are the paths of one model in the Open Inference Protocol that clients may call. They have only

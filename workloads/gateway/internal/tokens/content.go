@@ -1,26 +1,16 @@
 package tokens
 
-import "gke-inference/gateway/internal/jsonwalk"
-
-// Paths whose prompts are not chats.
-const (
-	completions = "/v1/completions"
-	embeddings  = "/v1/embeddings"
-	rerank      = "/v1/rerank"
-	score       = "/v1/score"
-	images      = "/v1/images/generations"
-	edits       = "/v1/images/edits"
-	videos      = "/v1/videos/sync"
-	chats       = "/v1/chat/completions"
-	responses   = "/v1/responses"
+import (
+	"gke-inference/gateway/internal/jsonwalk"
+	"gke-inference/gateway/internal/paths"
 )
 
 // limits reports whether engines read a field as the limit of an answer on a path.
 func limits(path, name string) bool {
 	switch path {
-	case chats:
+	case paths.Chats:
 		return name != "max_output_tokens"
-	case responses:
+	case paths.Responses:
 		return name == "max_output_tokens"
 	default:
 		return name == "max_tokens"
@@ -30,7 +20,7 @@ func limits(path, name string) bool {
 // content reads a field that can be part of a prompt.
 func (r *reader) content(name string) {
 	switch r.path {
-	case completions:
+	case paths.Completions:
 		switch name {
 		case "prompt":
 			r.listed()
@@ -42,7 +32,7 @@ func (r *reader) content(name string) {
 			r.suffix()
 			return
 		}
-	case embeddings:
+	case paths.Embeddings:
 		switch name {
 		case "input":
 			r.listed()
@@ -54,7 +44,7 @@ func (r *reader) content(name string) {
 			r.prompts = append(r.prompts, one)
 			return
 		}
-	case rerank, score:
+	case paths.Rerank, paths.Score:
 		switch name {
 		case "query", "text_1", "queries", "data_1":
 			r.side(&r.first)
@@ -63,12 +53,12 @@ func (r *reader) content(name string) {
 			r.side(&r.second)
 			return
 		}
-	case edits:
+	case paths.Edits:
 		if name == "images" || name == "mask" {
 			r.media += int64(r.Skip().Len()) // no part of the prompt
 			return
 		}
-	case images, videos:
+	case paths.Images, paths.Videos:
 	default:
 		r.chatField(name)
 		return

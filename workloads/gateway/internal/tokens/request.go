@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"gke-inference/gateway/internal/jsonwalk"
+	"gke-inference/gateway/internal/paths"
 )
 
 const (
@@ -111,7 +112,7 @@ type texts struct{ count, bytes int64 }
 func (r *reader) read() {
 	r.isChat = true
 	switch r.path {
-	case completions, embeddings, rerank, score, images, edits, videos:
+	case paths.Completions, paths.Embeddings, paths.Rerank, paths.Score, paths.Images, paths.Edits, paths.Videos:
 		r.isChat = false
 	}
 	r.Object(func(key jsonwalk.Span) {
@@ -148,11 +149,11 @@ func (r *reader) number(name string, low, high int64) (found int64, has bool) {
 // size adds up the prompts and their answers.
 func (r *reader) size(bytes int64) Size {
 	switch {
-	case r.path == completions:
+	case r.path == paths.Completions:
 		for at := range r.prompts {
 			r.prompts[at].most += r.suffixBytes
 		}
-	case r.path == rerank || r.path == score:
+	case r.path == paths.Rerank || r.path == paths.Score:
 		r.pairs()
 	case r.isChat:
 		r.chat(bytes)
@@ -166,7 +167,7 @@ func (r *reader) size(bytes int64) Size {
 	found := Size{
 		IsLimited: r.hasLimit, Sequences: r.choices * int64(len(r.prompts)), IsText: !r.fills && !r.hasOthers,
 	}
-	generates := r.isChat || r.path == completions
+	generates := r.isChat || r.path == paths.Completions
 	for _, one := range r.prompts {
 		answer := int64(0)
 		if generates {

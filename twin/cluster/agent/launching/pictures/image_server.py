@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from twin.cluster.agent.launching import hardware, launcher, real_engine
+from twin.cluster.agent.launching import launcher, real_engine
 from twin.cluster.agent.launching.claims import Kind
 from twin.cluster.agent.launching.environment import ConfigError
 from twin.cluster.agent.launching.place import Launch, Place
@@ -120,25 +120,12 @@ def launched(container: JsonObject, place: Place, base: dict[str, str]) -> Launc
             "GKE_INFERENCE_SIM_SPEED": str(place.rules.speed),
             "PYTHONPATH": str(REPOSITORY),
         }
-    root = launcher.make_root(
-        place.kubeconfig.parent / "roots" / container["name"],
-        place.mounts,
-        place.node,
-        hardware.made_for(container),
-        launcher.Program(
-            argv,
-            {**variables},
-            is_whole=is_real,
-            name=COMMAND[0],
-            words=len(COMMAND) - 1,
-            mounts=tuple(place.mounts),
-        ),
+    program = launcher.Program(
+        argv,
+        {**variables},
+        is_whole=is_real,
+        name=COMMAND[0],
+        words=len(COMMAND) - 1,
+        mounts=tuple(place.mounts),
     )
-    environment = launcher.environment(base, root, place)
-    return Launch(
-        Kind.IMAGES,
-        launcher.command(said, root, place.rules.speed),
-        environment,
-        is_real=is_real,
-        devices=launcher.devices(root, place.node, hardware.made_for(container)),
-    )
+    return launcher.launch(Kind.IMAGES, container, place, said, base, program, is_real=is_real)

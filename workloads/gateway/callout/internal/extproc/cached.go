@@ -17,13 +17,13 @@ import (
 	"gke-inference/gateway/callout/internal/openai"
 	"gke-inference/gateway/callout/internal/usage"
 	"gke-inference/gateway/internal/calls"
+	"gke-inference/gateway/internal/paths"
 )
 
 // errAnswered ends the calls of a request after the callout sent the response.
 var errAnswered = errors.New("answered")
 
 const (
-	chatPath = "/v1/chat/completions"
 	// cacheStatus is the response header of RFC 9211; cacheName identifies this cache in it.
 	cacheStatus = "cache-status"
 	cacheName   = "gke-inference"
@@ -50,7 +50,7 @@ type reuse struct {
 // control it with Cache-Control (RFC 9111): no-cache requests a new response; no-store requests in
 // addition that it is not stored.
 func (e *exchange) lookUp() error {
-	if e.kind != prompt || e.path != chatPath || !e.config.Caches(e.team, e.request.Model) {
+	if e.kind != prompt || e.path != paths.Chats || !e.config.Caches(e.team, e.request.Model) {
 		return nil
 	}
 	began := time.Now()

@@ -150,5 +150,5 @@ func text(raw []byte) (string, bool) {
 
 // CanCheckStream reports whether a stream of a path can be checked while it arrives.
 func CanCheckStream(path string) bool {
-	return path == "/v1/chat/completions" || path == "/v1/completions"
+	return path == paths.Chats || path == paths.Completions
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"gke-inference/gateway/internal/jsonwalk"
+	"gke-inference/gateway/internal/paths"
 )
 
 // Answer returns every text of a whole response, in order, and false if no guard can read it.
@@ -24,7 +25,7 @@ func Answer(path string, body []byte) ([]Text, bool) {
 		switch {
 		case (name == "model" || name == "system_fingerprint") && w.isOneWord():
 			w.Skip()
-		case path == embeddings && name == "data":
+		case path == paths.Embeddings && name == "data":
 			w.vectors()
 		default:
 			w.member(key)
@@ -145,12 +146,12 @@ func Filtered(path, model string, body []byte, now time.Time) []byte {
 	made := map[string]any{"model": model, "usage": read.Usage}
 	fresh := strings.ReplaceAll(uuid.NewString(), "-", "")
 	switch path {
-	case chats, completions:
+	case paths.Chats, paths.Completions:
 		made["id"], made["object"] = "chatcmpl-"+fresh, "chat.completion"
 		said := func(choice map[string]any) {
 			choice["message"] = map[string]any{"role": "assistant", "content": ""}
 		}
-		if path == completions {
+		if path == paths.Completions {
 			made["id"], made["object"] = "cmpl-"+fresh, "text_completion"
 			said = func(choice map[string]any) { choice["text"] = "" }
 		}
@@ -161,15 +162,15 @@ func Filtered(path, model string, body []byte, now time.Time) []byte {
 			choices = append(choices, choice)
 		}
 		made["created"], made["choices"] = now.Unix(), choices
-	case responses:
+	case paths.Responses:
 		made["id"], made["object"], made["created_at"] = "resp_"+fresh, "response", now.Unix()
 		made["status"], made["incomplete_details"] = "incomplete", map[string]any{"reason": ContentFilter}
 		made["output"], made["error"] = []any{}, nil
 		made["tools"], made["tool_choice"], made["parallel_tool_calls"] = []any{}, "auto", true
-	case messages:
+	case paths.Messages:
 		made["id"], made["type"], made["role"] = "msg_"+fresh, "message", "assistant"
 		made["content"], made["stop_reason"], made["stop_sequence"] = []any{}, "refusal", nil
-	case rerank:
+	case paths.Rerank:
 		made["id"], made["results"] = "rerank-"+fresh, []any{}
 	default:
 		made["object"], made["created"], made["data"] = "list", now.Unix(), []any{}

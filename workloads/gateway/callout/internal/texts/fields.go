@@ -1,5 +1,7 @@
 package texts
 
+import "gke-inference/gateway/internal/paths"
+
 // Fields that each path accepts while a guard reads its requests or responses. An engine could read any
 // other field as a part of the prompt, or repeat an answer in it.
 var (
@@ -15,34 +17,34 @@ var (
 	common = []string{"model", "user", "stream", "truncate_prompt_tokens", "truncation_side", "add_special_tokens", "cache_salt"}
 
 	accepted = map[string]map[string]bool{
-		chats: set(sampling, []string{
+		paths.Chats: set(sampling, []string{
 			"messages", "tools", "tool_choice", "functions", "function_call", "parallel_tool_calls", "reasoning_effort",
 			"include_reasoning", "verbosity", "documents", "chat_template_kwargs", "add_generation_prompt",
 			"continue_final_message", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key",
 			"modalities",
 		}),
-		completions: set(sampling, []string{"prompt", "suffix", "echo"}),
-		responses: set(sampling, []string{
+		paths.Completions: set(sampling, []string{"prompt", "suffix", "echo"}),
+		paths.Responses: set(sampling, []string{
 			"input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "max_tool_calls", "reasoning", "text",
 			"include", "truncation", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key",
 		}),
-		messages: set(sampling, []string{
+		paths.Messages: set(sampling, []string{
 			"messages", "system", "tools", "tool_choice", "stop_sequences", "thinking", "metadata", "output_config",
 			"chat_template_kwargs",
 		}),
-		embeddings: set(common, []string{
+		paths.Embeddings: set(common, []string{
 			"input", "messages", "dimensions", "encoding_format", "chat_template_kwargs", "add_generation_prompt",
 			"continue_final_message", "normalize", "use_activation",
 		}),
-		rerank: set(common, []string{
+		paths.Rerank: set(common, []string{
 			"query", "documents", "top_n", "return_documents", "max_tokens_per_doc", "instruction", "chat_template_kwargs",
 		}),
-		score: set(common, []string{
+		paths.Score: set(common, []string{
 			"text_1", "text_2", "queries", "documents", "items", "data_1", "data_2", "instruction", "chat_template_kwargs",
 		}),
-		images: set(common, drawing),
-		edits:  set(common, drawing, editing),
-		videos: set(common, drawing, []string{"num_frames", "fps", "seconds", "duration"}),
+		paths.Images: set(common, drawing),
+		paths.Edits:  set(common, drawing, editing),
+		paths.Videos: set(common, drawing, []string{"num_frames", "fps", "seconds", "duration"}),
 	}
 	editing = []string{"images", "mask", "strength", "partial_images"}
 	drawing = []string{
@@ -63,10 +65,10 @@ var unreadable = set([]string{"prompt_embeds", "image_embeds", "audio_embeds", "
 
 // roles are those that the messages of each path can have. Templates write them into the prompt.
 var roles = map[string]map[string]bool{
-	chats:      set([]string{"system", "developer", "user", "assistant", "tool", "function"}),
-	responses:  set([]string{"system", "developer", "user", "assistant"}),
-	messages:   set([]string{"system", "user", "assistant"}),
-	embeddings: set([]string{"system", "developer", "user", "assistant"}),
+	paths.Chats:      set([]string{"system", "developer", "user", "assistant", "tool", "function"}),
+	paths.Responses:  set([]string{"system", "developer", "user", "assistant"}),
+	paths.Messages:   set([]string{"system", "user", "assistant"}),
+	paths.Embeddings: set([]string{"system", "developer", "user", "assistant"}),
 }
 
 // words are the values that are not read as texts, by their key. A template or an engine compares them.

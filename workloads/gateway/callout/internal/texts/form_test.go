@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gke-inference/gateway/internal/forms"
+	"gke-inference/gateway/internal/paths"
 )
 
 func image() string {
@@ -34,7 +35,7 @@ func formOf(t *testing.T, body string) *forms.Form {
 func TestAGuardSeesEveryTextOfAFormOrTheFormIsRefused(t *testing.T) {
 	body := part("model", "m") + part("prompt", "a") + part("n", "2") + part("size", "auto") + part("response_format", "b64_json") +
 		part("user", "u") + part("stream", "true") + part("seed", "FORBIDDEN") + filePart("image", image()) + filePart("mask", image()) + "--B--"
-	found, refused := Form(edits, formOf(t, body))
+	found, refused := Form(paths.Edits, formOf(t, body))
 	var got []string
 	for _, one := range found {
 		got = append(got, one.Content)
@@ -47,7 +48,7 @@ func TestAGuardSeesEveryTextOfAFormOrTheFormIsRefused(t *testing.T) {
 		"images", "mask_url", "lora", "prompt_embeds", "request_id", "response_format",
 	}
 	for _, name := range names {
-		found, refused := Form(edits, formOf(t, part("model", "m")+part(name, "FORBIDDEN")+"--B--"))
+		found, refused := Form(paths.Edits, formOf(t, part("model", "m")+part(name, "FORBIDDEN")+"--B--"))
 		if refused == nil && !sees(found) {
 			t.Errorf("%s passes unread", name)
 		}
@@ -56,7 +57,7 @@ func TestAGuardSeesEveryTextOfAFormOrTheFormIsRefused(t *testing.T) {
 
 func TestAFileThatIsNoImageIsRefused(t *testing.T) {
 	for _, content := range []string{"", "FORBIDDEN TEXT THAT IS LONG", "%PDF-1.7 and more than that", image()[:4]} {
-		if _, refused := Form(edits, formOf(t, filePart("image", content)+"--B--")); refused == nil || refused.Field != "image" {
+		if _, refused := Form(paths.Edits, formOf(t, filePart("image", content)+"--B--")); refused == nil || refused.Field != "image" {
 			t.Errorf("%q: got %v", content, refused)
 		}
 	}
@@ -65,7 +66,7 @@ func TestAFileThatIsNoImageIsRefused(t *testing.T) {
 func TestOtherTextsTakeTheirPlacesInAFormAndNothingElseChanges(t *testing.T) {
 	body := part("prompt", "mail a@b.de") + filePart("image", image()+"\r\n\r\na@b.de") + part("user", "c@d.de") + "--B--\r\n"
 	form := formOf(t, body)
-	found, _ := Form(edits, form)
+	found, _ := Form(paths.Edits, form)
 	got, ok := Splice([]byte(body), found, []string{"mail <EMAIL>", "<EMAIL>"})
 	want := part("prompt", "mail <EMAIL>") + filePart("image", image()+"\r\n\r\na@b.de") + part("user", "<EMAIL>") + "--B--\r\n"
 	if string(got) != want || !ok {

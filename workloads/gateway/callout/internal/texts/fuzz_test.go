@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gke-inference/gateway/internal/paths"
 )
 
 const (
@@ -17,7 +19,7 @@ const (
 
 // requests are valid bodies with every kind of content.
 var requests = map[string]string{
-	chats: `{"model":"m","messages":[{"role":"system","content":"s"},{"role":"user","name":"ada","content":[{"type":"text","text":"a"},
+	paths.Chats: `{"model":"m","messages":[{"role":"system","content":"s"},{"role":"user","name":"ada","content":[{"type":"text","text":"a"},
 		{"type":"image_url","image_url":{"url":"data:image/png;base64,` + png + `","detail":"low"}},{"type":"input_audio","input_audio":{"data":"` + png + `","format":"wav"}}]},
 		{"role":"assistant","reasoning_content":"r","tool_calls":[{"id":"call_1","type":"function","function":{"name":"f","arguments":"{\"q\":1}"}}]},
 		{"role":"tool","tool_call_id":"call_1","content":"t"}],"tools":[{"type":"function","function":{"name":"f","description":"d","strict":true,
@@ -25,39 +27,39 @@ var requests = map[string]string{
 		"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"object"}}},"stop":["\n"],"user":"u","metadata":{"k":"v"},
 		"documents":[{"title":"t","text":"x","data":"y","url":"z"}],"chat_template_kwargs":{"enable_thinking":false,"data":"p"},"structured_outputs":{"choice":["c"]},
 		"logit_bias":{"50256":-100},"temperature":0.5,"max_tokens":7,"stream":true,"stream_options":{"include_usage":true}}`,
-	completions: `{"model":"m","prompt":["a","b"],"suffix":"c","stop":"d","max_tokens":7,"structured_outputs":{"regex":"x"}}`,
-	responses: `{"model":"m","instructions":"i","input":[{"role":"user","content":[{"type":"input_text","text":"a"},{"type":"input_image","image_url":"data:image/png;base64,` + png + `"}]},
+	paths.Completions: `{"model":"m","prompt":["a","b"],"suffix":"c","stop":"d","max_tokens":7,"structured_outputs":{"regex":"x"}}`,
+	paths.Responses: `{"model":"m","instructions":"i","input":[{"role":"user","content":[{"type":"input_text","text":"a"},{"type":"input_image","image_url":"data:image/png;base64,` + png + `"}]},
 		{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"o"},
 		{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"s"}],"content":[{"type":"reasoning_text","text":"r"}]}],
 		"tools":[{"type":"function","name":"f","description":"d","parameters":{"type":"object"}}],"text":{"format":{"type":"json_schema","name":"n","schema":{}}},
 		"reasoning":{"effort":"low","summary":"auto"},"include":["message.input_image.image_url"],"metadata":{"k":"v"},"user":"u","tool_choice":"auto"}`,
-	messages: `{"model":"m","max_tokens":7,"system":[{"type":"text","text":"s","cache_control":{"type":"ephemeral"}}],"messages":[{"role":"user","content":[{"type":"text","text":"a"},
+	paths.Messages: `{"model":"m","max_tokens":7,"system":[{"type":"text","text":"s","cache_control":{"type":"ephemeral"}}],"messages":[{"role":"user","content":[{"type":"text","text":"a"},
 		{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + png + `"}},{"type":"document","source":{"type":"text","media_type":"text/plain","data":"d"},"title":"t","context":"c"}]},
 		{"role":"assistant","content":[{"type":"thinking","thinking":"h","signature":"g"},{"type":"tool_use","id":"toolu_1","name":"f","input":{"q":"x"}}]},
 		{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"r","is_error":false}]}],
 		"tools":[{"name":"f","description":"d","input_schema":{"type":"object","properties":{"q":{"type":"string"}}}}],"stop_sequences":["z"],"metadata":{"user_id":"u"}}`,
-	embeddings: `{"model":"m","input":["a","b"],"encoding_format":"float","user":"u"}`,
-	rerank:     `{"model":"m","query":"q","documents":["d",{"text":"e"}],"top_n":1}`,
-	score:      `{"model":"m","text_1":"a","text_2":["b","c"]}`,
-	images:     `{"model":"m","prompt":"a","negative_prompt":"b","n":1,"size":"512x512"}`,
-	videos:     `{"model":"m","prompt":"a","size":"512x512"}`,
-	edits: `{"model":"m","prompt":"a","images":[{"image_url":"data:image/png;base64,` + png + `"}],"mask":{"image_url":"data:image/png;base64,` + png + `"},
+	paths.Embeddings: `{"model":"m","input":["a","b"],"encoding_format":"float","user":"u"}`,
+	paths.Rerank:     `{"model":"m","query":"q","documents":["d",{"text":"e"}],"top_n":1}`,
+	paths.Score:      `{"model":"m","text_1":"a","text_2":["b","c"]}`,
+	paths.Images:     `{"model":"m","prompt":"a","negative_prompt":"b","n":1,"size":"512x512"}`,
+	paths.Videos:     `{"model":"m","prompt":"a","size":"512x512"}`,
+	paths.Edits: `{"model":"m","prompt":"a","images":[{"image_url":"data:image/png;base64,` + png + `"}],"mask":{"image_url":"data:image/png;base64,` + png + `"},
 		"n":1,"size":"auto","strength":0.5}`,
 }
 
 var replies = map[string]string{
-	chats: `{"id":"chatcmpl-4bf92f3577b34da6a3ce929d0e0e4736","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"a",
+	paths.Chats: `{"id":"chatcmpl-4bf92f3577b34da6a3ce929d0e0e4736","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"a",
 		"reasoning":"r","refusal":null,"tool_calls":[{"id":"chatcmpl-tool-4bf92f3577b34da6","type":"function","function":{"name":"f","arguments":"{}"}}]},"finish_reason":"stop","stop_reason":"x","logprobs":null}],
 		"usage":{"prompt_tokens":3,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":2}},"system_fingerprint":"vllm-0.32.0","prompt_logprobs":null}`,
-	completions: `{"id":"cmpl-4bf92f3577b34da6a3ce929d0e0e4736","object":"text_completion","model":"m","choices":[{"index":0,"text":"a","finish_reason":"length"}],"usage":{"total_tokens":4}}`,
-	responses: `{"id":"resp_4bf92f3577b34da6a3ce929d0e0e4736","object":"response","status":"completed","model":"m","instructions":"i","output":[{"type":"message","id":"msg_4bf92f3577b34da6","role":"assistant",
+	paths.Completions: `{"id":"cmpl-4bf92f3577b34da6a3ce929d0e0e4736","object":"text_completion","model":"m","choices":[{"index":0,"text":"a","finish_reason":"length"}],"usage":{"total_tokens":4}}`,
+	paths.Responses: `{"id":"resp_4bf92f3577b34da6a3ce929d0e0e4736","object":"response","status":"completed","model":"m","instructions":"i","output":[{"type":"message","id":"msg_4bf92f3577b34da6","role":"assistant",
 		"content":[{"type":"output_text","text":"a","annotations":[],"logprobs":[]}]},{"type":"function_call","call_id":"call_1","name":"f","arguments":"{}"},
 		{"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"r"}],"encrypted_content":null}],"tools":[{"type":"function","name":"f","description":"d"}],"metadata":{"k":"v"}}`,
-	messages: `{"id":"msg_4bf92f3577b34da6","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"a"},{"type":"tool_use","id":"toolu_1","name":"f","input":{"model":"x","q":{"r":["s"]}}}],
+	paths.Messages: `{"id":"msg_4bf92f3577b34da6","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"a"},{"type":"tool_use","id":"toolu_1","name":"f","input":{"model":"x","q":{"r":["s"]}}}],
 		"stop_reason":"end_turn","usage":{"input_tokens":1}}`,
-	rerank:     `{"id":"score-4bf92f3577b34da6","model":"m","results":[{"index":0,"document":{"text":"d","multi_modal":null},"relevance_score":0.5}]}`,
-	embeddings: `{"object":"list","data":[{"index":0,"object":"embedding","embedding":[0.5]},{"embedding":"AACAPw=="}],"model":"m"}`,
-	images:     `{"created":1,"data":[{"b64_json":"` + png + `","revised_prompt":"p"}]}`,
+	paths.Rerank:     `{"id":"score-4bf92f3577b34da6","model":"m","results":[{"index":0,"document":{"text":"d","multi_modal":null},"relevance_score":0.5}]}`,
+	paths.Embeddings: `{"object":"list","data":[{"index":0,"object":"embedding","embedding":[0.5]},{"embedding":"AACAPw=="}],"model":"m"}`,
+	paths.Images:     `{"created":1,"data":[{"b64_json":"` + png + `","revised_prompt":"p"}]}`,
 }
 
 // changed calls check with a copy of a document for each of its values and names, with the marker in it.
@@ -153,28 +155,28 @@ func TestWhatAGuardDoesNotKnowIsRefusedByName(t *testing.T) {
 		path, fields, field string
 		isAnswerRead        bool
 	}{
-		{chats, `"messages":[{"role":"user<|eot_id|>x","content":"hi"}]`, "messages[0].role", false},
-		{chats, `"messages":[{"role":["user"],"content":"hi"}]`, "messages[0].role", false},
-		{responses, `"input":"a","previous_input_messages":[{"content":"x"}]`, "previous_input_messages", false},
-		{responses, `"input":"a","previous_response_id":"r"`, "previous_response_id", false},
-		{responses, `"input":"a","enable_response_messages":true`, "enable_response_messages", false},
-		{responses, `"input":"a","enable_response_messages":false,"previous_response_id":null`, "", false},
-		{responses, `"input":"a","include":["message.output_text.logprobs"]`, "include", true},
-		{responses, `"input":"a","include":["reasoning.encrypted_content"]`, "include", true},
-		{responses, `"input":[{"type":"reasoning","encrypted_content":"AAAA"}]`, "encrypted_content", false},
-		{chats, `"messages":[],"chat_template":"{{ x }}"`, "chat_template", false},
-		{chats, `"messages":[],"vllm_xargs":{"a":"b"}`, "vllm_xargs", false},
-		{chats, `"messages":[],"logprobs":true`, "logprobs", true},
-		{chats, `"messages":[],"logprobs":true`, "", false},
-		{chats, `"messages":[],"logprobs":false,"top_logprobs":null`, "", true},
-		{completions, `"prompt":"a","logprobs":0`, "logprobs", true},
-		{completions, `"prompt":"a","echo":true`, "echo", true},
-		{completions, `"prompt":"a","return_token_ids":true`, "return_token_ids", true},
-		{completions, `"prompt":[1,2,3]`, "prompt", false},
-		{completions, `"prompt":"a","prompt_embeds":"AAAA"`, "prompt_embeds", false},
-		{completions, `"prompt":"a","prompt_token_ids":[1]`, "prompt_token_ids", false},
-		{embeddings, `"input":[[1],[2]]`, "input[0]", false},
-		{chats, `"messages":[{"role":"user","content":[{"type":"prompt_embeds","prompt_embeds":"AAAA"}]}]`, "prompt_embeds", false},
+		{paths.Chats, `"messages":[{"role":"user<|eot_id|>x","content":"hi"}]`, "messages[0].role", false},
+		{paths.Chats, `"messages":[{"role":["user"],"content":"hi"}]`, "messages[0].role", false},
+		{paths.Responses, `"input":"a","previous_input_messages":[{"content":"x"}]`, "previous_input_messages", false},
+		{paths.Responses, `"input":"a","previous_response_id":"r"`, "previous_response_id", false},
+		{paths.Responses, `"input":"a","enable_response_messages":true`, "enable_response_messages", false},
+		{paths.Responses, `"input":"a","enable_response_messages":false,"previous_response_id":null`, "", false},
+		{paths.Responses, `"input":"a","include":["message.output_text.logprobs"]`, "include", true},
+		{paths.Responses, `"input":"a","include":["reasoning.encrypted_content"]`, "include", true},
+		{paths.Responses, `"input":[{"type":"reasoning","encrypted_content":"AAAA"}]`, "encrypted_content", false},
+		{paths.Chats, `"messages":[],"chat_template":"{{ x }}"`, "chat_template", false},
+		{paths.Chats, `"messages":[],"vllm_xargs":{"a":"b"}`, "vllm_xargs", false},
+		{paths.Chats, `"messages":[],"logprobs":true`, "logprobs", true},
+		{paths.Chats, `"messages":[],"logprobs":true`, "", false},
+		{paths.Chats, `"messages":[],"logprobs":false,"top_logprobs":null`, "", true},
+		{paths.Completions, `"prompt":"a","logprobs":0`, "logprobs", true},
+		{paths.Completions, `"prompt":"a","echo":true`, "echo", true},
+		{paths.Completions, `"prompt":"a","return_token_ids":true`, "return_token_ids", true},
+		{paths.Completions, `"prompt":[1,2,3]`, "prompt", false},
+		{paths.Completions, `"prompt":"a","prompt_embeds":"AAAA"`, "prompt_embeds", false},
+		{paths.Completions, `"prompt":"a","prompt_token_ids":[1]`, "prompt_token_ids", false},
+		{paths.Embeddings, `"input":[[1],[2]]`, "input[0]", false},
+		{paths.Chats, `"messages":[{"role":"user","content":[{"type":"prompt_embeds","prompt_embeds":"AAAA"}]}]`, "prompt_embeds", false},
 	} {
 		_, refused := Request(one.path, []byte(`{"model":"m",`+one.fields+`}`), one.isAnswerRead)
 		if got := refused != nil; got != (one.field != "") || (got && refused.Field != one.field) {
@@ -185,7 +187,7 @@ func TestWhatAGuardDoesNotKnowIsRefusedByName(t *testing.T) {
 
 func TestTheTextsOfAMessageHaveItsRoleWhateverItsPartsSay(t *testing.T) {
 	body := `{"model":"m","messages":[{"content":[{"type":"text","role":"system","text":"a"}],"role":"user"},{"role":"system","content":"b"}],"user":"c"}`
-	found, refused := Request(chats, []byte(body), false)
+	found, refused := Request(paths.Chats, []byte(body), false)
 	var got []string
 	for _, one := range found {
 		got = append(got, one.Role+":"+one.Content)
@@ -205,7 +207,7 @@ func TestImagesAreNotTextsAndTextsInTheirPlaceAre(t *testing.T) {
 		"data:image/png;base64,Rk9SQklEREVOIFRFWFQgSEVSRSBPSw": true,
 		"data:text/plain;base64," + png:                        true,
 	} {
-		if found, _ := Request(chats, []byte(part(url)), false); (len(found) == 1) != isText {
+		if found, _ := Request(paths.Chats, []byte(part(url)), false); (len(found) == 1) != isText {
 			t.Errorf("%.40s: got %v", url, found)
 		}
 	}
@@ -213,7 +215,7 @@ func TestImagesAreNotTextsAndTextsInTheirPlaceAre(t *testing.T) {
 
 func TestOtherTextsTakeTheirPlacesAndNothingElseChanges(t *testing.T) {
 	body := []byte(`{ "model":"m", "messages":[ {"role":"user","content":"caf\u00e9 a@b.de"}, {"content":"plain","role":"user"} ],"n":1.0 }`)
-	found, _ := Request(chats, body, false)
+	found, _ := Request(paths.Chats, body, false)
 	got, ok := Splice(body, found, []string{"café <EMAIL>", "plain"})
 	want := `{ "model":"m", "messages":[ {"role":"user","content":"café <EMAIL>"}, {"content":"plain","role":"user"} ],"n":1.0 }`
 	if string(got) != want || !ok {
@@ -223,7 +225,7 @@ func TestOtherTextsTakeTheirPlacesAndNothingElseChanges(t *testing.T) {
 		t.Error("a body without changes was copied")
 	}
 	named := []byte(`{"model":"m","messages":[],"metadata":{"a@b.de":"x"}}`)
-	found, _ = Request(chats, named, false)
+	found, _ = Request(paths.Chats, named, false)
 	if _, ok := Splice(named, found, []string{"<EMAIL>", "x"}); ok {
 		t.Error("a name was replaced")
 	}
@@ -231,10 +233,10 @@ func TestOtherTextsTakeTheirPlacesAndNothingElseChanges(t *testing.T) {
 
 func TestAFilteredAnswerHasItsChoicesAndTokensAlone(t *testing.T) {
 	for path, want := range map[string]string{
-		chats:       `"choices":[{"finish_reason":"content_filter","index":0,"logprobs":null,"message":{"content":"","role":"assistant"}},{"finish_reason":"content_filter","index":1,`,
-		completions: `"choices":[{"finish_reason":"content_filter","index":0,"logprobs":null,"text":""},`,
-		responses:   `"incomplete_details":{"reason":"content_filter"},"model":"m","object":"response","output":[],`,
-		messages:    `"content":[],"id":"msg_`,
+		paths.Chats:       `"choices":[{"finish_reason":"content_filter","index":0,"logprobs":null,"message":{"content":"","role":"assistant"}},{"finish_reason":"content_filter","index":1,`,
+		paths.Completions: `"choices":[{"finish_reason":"content_filter","index":0,"logprobs":null,"text":""},`,
+		paths.Responses:   `"incomplete_details":{"reason":"content_filter"},"model":"m","object":"response","output":[],`,
+		paths.Messages:    `"content":[],"id":"msg_`,
 	} {
 		body := `{"choices":[{"text":"x"},{"text":"x"}],"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":123456789012}}`
 		got := string(Filtered(path, "m", []byte(body), time.Unix(1, 0)))

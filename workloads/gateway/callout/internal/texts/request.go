@@ -10,20 +10,6 @@ import (
 	"gke-inference/gateway/internal/jsonwalk"
 )
 
-// Paths with models.
-const (
-	chats       = "/v1/chat/completions"
-	completions = "/v1/completions"
-	responses   = "/v1/responses"
-	messages    = "/v1/messages"
-	embeddings  = "/v1/embeddings"
-	rerank      = "/v1/rerank"
-	score       = "/v1/score"
-	images      = "/v1/images/generations"
-	edits       = "/v1/images/edits"
-	videos      = "/v1/videos/sync"
-)
-
 // Text is a text inside a JSON document.
 type Text struct {
 	// Role is the role of the surrounding message; empty if there is none.

@@ -18,9 +18,9 @@ const maxModelBytes = 256
 // promptMembers are the members without which a picker refuses a body in plain text (its parsers/openai). A
 // model without a picker, which `/v1/embeddings` may have, decides for itself.
 var promptMembers = map[string]string{
-	"/v1/chat/completions": "messages",
-	"/v1/completions":      "prompt",
-	"/v1/responses":        "input",
+	paths.Chats:       "messages",
+	paths.Completions: "prompt",
+	paths.Responses:   "input",
 }
 
 // platformFields are fields of vLLM through which a client would reach other engines or requests: they
@@ -77,7 +77,7 @@ func (f *findings) found(member reading.Member) {
 	if member.Name == promptMembers[f.path] {
 		f.readPrompt(member)
 	}
-	if f.path == "/v1/completions" && member.Name == "prompt" && member.HasNumbers {
+	if f.path == paths.Completions && member.Name == "prompt" && member.HasNumbers {
 		f.refuse("invalid_type", "prompt",
 			"`prompt` must be a text or a list of texts: the gateway does not accept tokens.")
 	}

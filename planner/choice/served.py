@@ -1,0 +1,28 @@
+"""The models of a stack as lines of a bill, and their roles."""
+
+from dataclasses import dataclass
+
+from gke_inference.catalogue.rungs import Rung
+
+SERVE = "serve"
+"""Role of replicas that answer requests."""
+STANDBY = "standby"
+"""Role of replicas on GPUs that are kept beside those on TPUs."""
+PREFILL = "prefill"
+"""Role of replicas that compute prompts for others."""
+BUFFER = "buffer"
+"""Role of nodes that are kept empty."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """Model, or one of its roles, in one region."""
+
+    model: str
+    region: str
+    rungs: tuple[Rung, ...]
+    """Rungs in the order in which they are tried."""
+    minimum: int
+    """Replicas that always run."""
+    maximum: int
+    role: str = SERVE

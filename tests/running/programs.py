@@ -1,0 +1,83 @@
+"""Programs of the workloads as processes, for tests."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from twin.host.paths import REPOSITORY
+
+LIMIT = 30.0
+_WORDS = (b'"serving"', b'"working"')
+"""What a program logs when it is ready."""
+
+
+def until(condition: Callable[[], Any], seconds: float = LIMIT) -> None:
+    """Wait until a condition holds."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"not true within {seconds} s"
+        time.sleep(0.02)
+
+
+class Program:
+    """A service or a worker.
+
+    Args:
+        log: File of its output.
+        argv: Command.
+        environment: Additional variables.
+        metrics_port: Port of its metrics; 0 if it has none.
+    """
+
+    def __init__(
+        self,
+        log: Path,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        metrics_port: int = 0,
+    ) -> None:
+        self.log = log
+        self._metrics_port = metrics_port
+        with log.open("wb") as file:
+            self.process = subprocess.Popen(
+                argv,
+                cwd=REPOSITORY,
+                env={**os.environ, **environment},
+                start_new_session=True,
+                stderr=file,
+                stdout=file,
+            )
+
+    def wait(self) -> None:
+        """Wait until it works."""
+        until(
+            lambda: (
+                self.process.poll() is not None
+                or any(word in self.log.read_bytes() for word in _WORDS)
+            )
+        )
+        assert self.process.poll() is None, self.log.read_text()
+
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.log.read_text().splitlines()]
+
+    def metric(self, name: str) -> float:
+        """Return the sum of the series whose name and labels begin with a text."""
+        url = f"http://127.0.0.1:{self._metrics_port}/metrics"
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            lines = answer.read().decode().splitlines()
+        return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(name))
+
+    def terminate(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it without a chance to do anything."""
+        self.process.kill()
+        self.process.wait(10)
