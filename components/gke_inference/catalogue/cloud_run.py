@@ -131,6 +131,14 @@ def instance_price(
     return replace(gpu, usd=gpu.usd + vcpus * cpu.usd + memory_gib * memory.usd)
 
 
+def plain_instance_price(region: str, vcpus: int, memory_gib: int) -> UnitPrice | None:
+    """Return the price of an instance without a GPU, as `instance_price` does for one with."""
+    cpu, memory = unit_price("cloud-run-vcpu", region), unit_price("cloud-run-gib", region)
+    if cpu is None or memory is None:
+        return None
+    return replace(cpu, usd=vcpus * cpu.usd + memory_gib * memory.usd)
+
+
 def service_url(service: str, project_number: int | str, region: str) -> str:
     """Return the URL of a service that is known before it exists.
 
