@@ -10,6 +10,7 @@ from gke_inference.front.front_router import (
     FrontRouter,
     FrontRouterArgs,
     RoutedModelArgs,
+    RouterGuardArgs,
     RouterRegionArgs,
 )
 from gke_inference.front.global_front import FrontRegionArgs, GlobalFront, GlobalFrontArgs
@@ -21,6 +22,7 @@ from infra.deploy.hostname import build_front_certificate, record_args
 from infra.deploy.network import RegionNetwork
 from infra.plan import RegionPlan
 from infra.plan.front import FrontPlan, RoutedModel
+from infra.plan.guardrails import timeout_ms
 from infra.plan.names import Names
 from infra.plan.project import ProjectPlan
 from infra.stack import Front, Gateway
@@ -200,6 +202,12 @@ def front_router_args(
     )
     if front.timeout_seconds is not None:
         args["timeout_seconds"] = front.timeout_seconds
+    if router.guardrail is not None and settings.guardrail is not None:
+        args["guard"] = RouterGuardArgs(
+            failure=router.guardrail.failure,
+            template_id=names.guardrail(settings.guardrail),
+            timeout_ms=timeout_ms(router.guardrail),
+        )
     return args
 
 

@@ -9,7 +9,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
-from infra.stack import ClientCertificates, Front, FrontRouter, Gateway, People, Platform, Team
+from infra.stack import (
+    ClientCertificates,
+    Front,
+    FrontRouter,
+    Gateway,
+    Guardrail,
+    People,
+    Platform,
+    Team,
+)
 
 
 @dataclass(frozen=True)
@@ -35,6 +44,8 @@ class RouterPlan:
     """Body-based routing at a global front."""
 
     settings: FrontRouter
+    guardrail: Guardrail | None
+    """Guardrail that checks prompts before they reach a region."""
     models: Mapping[str, RoutedModel]
     """Models, adapters and further models that some region of the front does not serve, or that
     have a fallback, by the name that clients request."""
@@ -137,6 +148,7 @@ def _resolve_router(
         return None
     return RouterPlan(
         settings=settings,
+        guardrail=platform.guardrails.get(settings.guardrail or ""),
         models={
             name: RoutedModel(of_models[served], settings.fallbacks.get(served))
             for served, model in platform.models.items()

@@ -7,7 +7,19 @@ from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.problems import join, one_of
 from infra.plan.front import FrontPlan, resolve_front
-from infra.stack import Exposure, Front, Gateway, Layer, Model, Platform, Region, Task
+from infra.stack import (
+    Enforcement,
+    Exposure,
+    Front,
+    FrontRouter,
+    Gateway,
+    GuardrailKind,
+    Layer,
+    Model,
+    Platform,
+    Region,
+    Task,
+)
 
 
 def check_front(platform: Platform) -> Iterator[InputError]:
@@ -120,6 +132,7 @@ def _check_router(platform: Platform, front: FrontPlan) -> Iterator[InputError]:
     if settings.min_instances > settings.max_instances:
         rule = f"must be at most max_instances ({settings.max_instances})"
         yield InputError(f"{where}.min_instances", rule, settings.min_instances)
+    yield from _check_router_guard(platform, settings)
     for name, backend in settings.fallbacks.items():
         yield from _check_fallback(platform, join(where, "fallbacks", name), name, backend)
     for name, model in platform.models.items():
@@ -127,6 +140,26 @@ def _check_router(platform: Platform, front: FrontPlan) -> Iterator[InputError]:
             rule = "must not be set for a model that some regions do not serve, when"
             rule += f" {where} is set: the router knows no names of live adapters"
             yield InputError(join("models", name, "live_adapters"), rule)
+
+
+def _check_router_guard(platform: Platform, settings: FrontRouter) -> Iterator[InputError]:
+    """Yield the problem of a guardrail at the front."""
+    where, name = "gateway.front_router.guardrail", settings.guardrail
+    if name is None:
+        return
+    guardrail = platform.guardrails.get(name)
+    if guardrail is None:
+        yield one_of(where, name, sorted(platform.guardrails))
+    elif guardrail.kind is not GuardrailKind.MODEL_ARMOR:
+        rule = "must be of the kind model-armor: NeMo Guardrails run in the clusters"
+        yield InputError(where, rule, name)
+    elif guardrail.enforcement is Enforcement.INSPECT:
+        rule = "must be a guardrail with enforcement block: the router reports nothing"
+        yield InputError(where, rule, name)
+    for model, each in platform.models.items():
+        if each.task is Task.PREDICT:
+            rule = "must not be predict when gateway.front_router.guardrail is set: no guardrail"
+            yield InputError(join("models", model, "task"), f"{rule} reads tensors")
 
 
 def _check_fallback(

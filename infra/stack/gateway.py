@@ -61,6 +61,9 @@ class FrontRouter(Settings):
     fallbacks: dict[ModelName, ModelName] = Field(default_factory=dict[str, str])
     """Backend that answers for a model while no region serves it, by the name of the model. The
     gate of another region checks and counts the request as one for the backend."""
+    guardrail: Name | None = None
+    """Guardrail of the kind `model-armor` that checks the prompts of all models before they reach a
+    region. By default, only the guardrails of models and teams check them, in the region."""
     max_instances: MostInstances = 10
     """Maximum number of instances in each region."""
     min_instances: IdleInstances = 1

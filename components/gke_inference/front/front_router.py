@@ -4,7 +4,7 @@ import json
 from typing import Annotated, Any, Final, NotRequired, TypedDict
 
 import pulumi
-from pulumi_gcp import cloudrunv2, compute, serviceaccount
+from pulumi_gcp import cloudrunv2, compute, projects, serviceaccount
 from pydantic import Field
 
 from gke_inference.base.checked import checked
@@ -14,11 +14,13 @@ from gke_inference.catalogue.nearness import by_nearness
 from gke_inference.catalogue.versions import image
 from gke_inference.gateway.edge import LARGEST_DECLARED_BYTES
 from gke_inference.gateway.settings import MAX_TIMEOUT_SECONDS, TimeoutSeconds
+from gke_inference.guardrails.settings import Failure, GuardTimeoutMs
 from gke_inference.intent.cloud_run import IdleInstances, MostInstances
 from gke_inference.settings.fields import Hostname, Port, RegionName
 
 from .settings import ROUTER_CONCURRENCY, ROUTER_GIB, ROUTER_VCPUS, RouterConcurrency
 
+_ARMOR: Final = "roles/modelarmor.user"
 _PORT: Final = 8080
 _VARIABLE: Final = "FRONT"
 _Regions = Annotated[list[RegionName], Field(min_length=1)]
@@ -31,6 +33,17 @@ class RoutedModelArgs(TypedDict):
     """Regions that serve it."""
     fallback: NotRequired[str]
     """Model that is requested in its place while no region serves it. Default: none."""
+
+
+class RouterGuardArgs(TypedDict):
+    """Model Armor in front of the regions."""
+
+    failure: Failure
+    """While there is no verdict, `closed` rejects requests with 503, and `open` lets them pass."""
+    template_id: str
+    """Name of the template, which must exist in every region: `template_id` of `ModelArmor`."""
+    timeout_ms: GuardTimeoutMs
+    """Maximum time to wait for a verdict."""
 
 
 class RouterRegionArgs(TypedDict):
@@ -48,7 +61,7 @@ class FrontRouterArgs(TypedDict):
     """Inputs of `FrontRouter`."""
 
     account_id: str
-    """ID of the services' own service account, which has no role."""
+    """ID of the services' own service account, which has no role without `guard`."""
     gateway_port: Port
     """Port of the gateways, which speak HTTPS."""
     hostname: Hostname
@@ -65,6 +78,8 @@ class FrontRouterArgs(TypedDict):
     """Requests that one instance passes on at a time. Default: 200."""
     drained: NotRequired[list[str]]
     """Regions that get no requests. Default: none."""
+    guard: NotRequired[RouterGuardArgs]
+    """Model Armor template that checks prompts before they reach a region. Default: none."""
     image: NotRequired[str]
     """Image of the relay, which Cloud Run can pull. Default: that of the lock."""
     labels: NotRequired[dict[str, str]]
@@ -87,7 +102,8 @@ class FrontRouter(pulumi.ComponentResource):
     extensions run after the choice, and its edge extensions see only headers
     (docs.cloud.google.com/service-extensions/docs/lb-extensions-overview). So the services are its
     backends, outside all clusters. They reach the gateways through Private Service Connect
-    endpoints, and have no credential: the gate of a region checks each request.
+    endpoints, and have no credential for models: the gate of a region checks each request. With
+    `guard`, they ask Model Armor about each prompt before that.
     """
 
     services: pulumi.Output[dict[str, str]]
@@ -107,15 +123,30 @@ class FrontRouter(pulumi.ComponentResource):
             opts=under(self),
         )
         name_of(args, "service_name", "run_service")
+        ready: list[pulumi.Resource] = [account]
+        if "guard" in args:
+            ready.append(
+                projects.IAMMember(
+                    f"{name}-guard",
+                    member=f"serviceAccount:{self._email}",
+                    project=args["project"],
+                    role=_ARMOR,
+                    opts=under(self, depends_on=[account]),
+                )
+            )
         addresses = {
             region: self._build_endpoint(name, region) for region in sorted(args["regions"])
         }
         services = {
-            region: self._build_service(name, region, addresses, account).name
+            region: self._build_service(name, region, addresses, ready).name
             for region in sorted(args["regions"])
         }
         self.services = pulumi.Output.all(**services)
         self.register_outputs({"services": self.services})
+
+    @property
+    def _email(self) -> str:
+        return f"{self._args['account_id']}@{self._args['project']}.iam.gserviceaccount.com"
 
     def _check_regions(self) -> None:
         args = self._args
@@ -164,7 +195,7 @@ class FrontRouter(pulumi.ComponentResource):
         name: str,
         region: str,
         addresses: dict[str, pulumi.Output[str]],
-        account: serviceaccount.Account,
+        ready: list[pulumi.Resource],
     ) -> cloudrunv2.Service:
         args, joined = self._args, self._args["regions"][region]
         settings = pulumi.Output.all(**addresses).apply(lambda found: self._settings(region, found))
@@ -184,7 +215,6 @@ class FrontRouter(pulumi.ComponentResource):
             },
             "startup_probe": {"http_get": {"path": "/health", "port": _PORT}},
         }
-        email = f"{args['account_id']}@{args['project']}.iam.gserviceaccount.com"
         template: Any = {
             "containers": [container],
             "execution_environment": "EXECUTION_ENVIRONMENT_GEN2",
@@ -193,7 +223,7 @@ class FrontRouter(pulumi.ComponentResource):
                 "max_instance_count": args.get("max_instances", 10),
                 "min_instance_count": args.get("min_instances", 1),
             },
-            "service_account": email,
+            "service_account": self._email,
             "timeout": f"{args.get('timeout_seconds', MAX_TIMEOUT_SECONDS)}s",
             "vpc_access": {
                 "egress": "PRIVATE_RANGES_ONLY",
@@ -213,7 +243,7 @@ class FrontRouter(pulumi.ComponentResource):
             name=args["service_name"],
             project=args["project"],
             template=template,
-            opts=under(self, depends_on=[account]),
+            opts=under(self, depends_on=ready),
         )
 
     def _settings(self, region: str, addresses: dict[str, str]) -> str:
@@ -227,9 +257,19 @@ class FrontRouter(pulumi.ComponentResource):
             return by_nearness(region, [each for each in regions if each not in drained])
 
         models = {name: near(each["regions"]) for name, each in self._models().items()}
+        guard = args.get("guard")
+        checked_by = guard and {
+            "guard": {
+                "fail_open": guard["failure"] is Failure.OPEN,
+                "template": f"projects/{args['project']}/locations/{region}/templates/"
+                f"{guard['template_id']}",
+                "timeout_ms": guard["timeout_ms"],
+            }
+        }
         return json.dumps(
             {
                 "front": {
+                    **(checked_by or {}),
                     "models": {
                         name: {
                             "fallback": self._models()[name].get("fallback", ""),

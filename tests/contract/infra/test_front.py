@@ -482,6 +482,10 @@ def test_a_drained_region_gets_no_requests_from_the_router(made):
             {"front_router": {"fallbacks": {"gpt": "gemini-flash"}}},
             "gateway.front_router.fallbacks.gpt must be one of qwen3-0.6b, qwen3-1.7b, got 'gpt'",
         ),
+        (
+            {"front_router": {"guardrail": "armor"}},
+            "gateway.front_router.guardrail must be one of front, got 'armor'",
+        ),
     ],
 )
 def test_a_router_that_cannot_work_is_refused(changes, problem):
@@ -492,3 +496,18 @@ def test_a_router_is_charged_by_its_instances(routed):
     parts = {each.what: each for each in front_parts(resolve(routed).front, DEFAULT_USAGE)}
     router = parts["front router on Cloud Run: 1 vCPU, 1 GiB"]
     assert router.quantity == "1/1/10 instances"
+
+
+def test_a_guardrail_of_the_router_asks_the_template_of_its_region(made, routed):
+    found = made(routed)
+    told = router_settings(found, "europe-west4")["guard"]
+    template = "projects/acme-inference-front/locations/europe-west4/templates/"
+    assert told == {
+        "fail_open": False,
+        "template": f"{template}acme-front-router-front",
+        "timeout_ms": 1000,
+    }
+    assert sorted(each["location"] for each in found["Template"]) == ["europe-west4", "us-central1"]
+    granted = {(each["member"], each["role"]) for each in found["IAMMember"]}
+    account = "serviceAccount:acme-front-router-front@acme-inference-front.iam.gserviceaccount.com"
+    assert (account, "roles/modelarmor.user") in granted

@@ -12,7 +12,7 @@
 //
 // As the router of a front (`front` in the file), it is behind a global load balancer, outside all clusters:
 // for each request, it reads the model's name and passes the request to the gateway of a region that serves
-// it. It has no credentials then.
+// it. It has no credential but for Model Armor, which can check prompts before that.
 //
 // Credentials are read at run time, from Secret Manager or as tokens of the pod's identity. Credentials
 // and bodies are never logged.
@@ -96,7 +96,10 @@ func run(o options) error {
 	}
 	hold := holding.New(o.bodies.Limits)
 	if file.Current().Front != nil {
-		router := front.New(&front.Router{Config: file.Current, Hold: hold, Limits: o.bodies, Hosts: hosts})
+		router := front.New(&front.Router{
+			Config: file.Current, Hold: hold, Limits: o.bodies, Hosts: hosts,
+			Armor: credential.NewArmor(credential.NewStore()),
+		})
 		return serve(ctx, o, service{path: "/", handler: router, running: router.Running})
 	}
 	metrics := relay.NewMetrics(hold)

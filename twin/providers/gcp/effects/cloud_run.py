@@ -15,7 +15,7 @@ from twin.host import processes
 from twin.host.paths import REPOSITORY, TwinPaths
 from twin.host.ports import listens
 from twin.providers.gcp.checks.suppress import relative_path
-from twin.providers.gcp.effects import clients
+from twin.providers.gcp.effects import clients, secret_manager
 from twin.providers.gcp.effects.address import address
 from twin.providers.gcp.effects.base import Effect, World
 from twin.providers.gcp.iam.principals import Principal
@@ -179,7 +179,10 @@ def _start(paths: TwinPaths, record: Record, values: Json, place: Place) -> None
     if found[1] == _RELAY:
         argv = [str(tool(_RELAY)), *words, f"--address={place.host}"]
         texts = [str((as_object(each) or {}).get("value")) for each in _variables(container)]
+        google = secret_manager.url(paths)
         own = {
+            "GCE_METADATA_HOST": google.removeprefix("http://"),
+            "MODEL_ARMOR_ENDPOINT": google + _caller(record, values).path,
             "RELAY_HOSTS": _gateways(paths, " ".join(texts)),
             "SSL_CERT_FILE": str(paths.ca_bundle),
         }

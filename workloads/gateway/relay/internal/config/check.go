@@ -141,6 +141,15 @@ func (c *Config) checkFront() error {
 	if err := f.checkRegions("front.near", f.Near); err != nil {
 		return err
 	}
+	if f.Guard != nil {
+		parts := strings.Split(f.Guard.Template, "/")
+		if len(parts) != 6 || parts[0] != "projects" || parts[2] != "locations" || parts[4] != "templates" {
+			return fmt.Errorf("front.guard.template: must be projects/P/locations/L/templates/T, got %q", f.Guard.Template)
+		}
+		if f.Guard.TimeoutMS < 1 {
+			return fmt.Errorf("front.guard.timeout_ms: must be at least 1, got %d", f.Guard.TimeoutMS)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(f.Models)) {
 		where := "front.models." + name
 		model := f.Models[name]

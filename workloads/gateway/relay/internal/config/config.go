@@ -35,6 +35,18 @@ type Front struct {
 	Near []string `json:"near"`
 	// Models are the models that some regions do not serve, or that have a fallback.
 	Models map[string]*FrontModel `json:"models"`
+	// Guard checks prompts before they reach a region. Nil is none.
+	Guard *FrontGuard `json:"guard"`
+}
+
+// FrontGuard is a template of Model Armor.
+type FrontGuard struct {
+	// Template is projects/P/locations/L/templates/T.
+	Template string `json:"template"`
+	// FailOpen lets prompts pass for which there is no verdict.
+	FailOpen bool `json:"fail_open"`
+	// TimeoutMS is the maximum time to wait for a verdict.
+	TimeoutMS int `json:"timeout_ms"`
 }
 
 // FrontModel is where a model answers.

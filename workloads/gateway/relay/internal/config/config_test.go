@@ -83,7 +83,11 @@ func TestAFrontHasRegionsAndNoBackends(t *testing.T) {
 		`"https://10.1.2.3"`:               {"10.1.2.3", `front.regions.us-central1: must be an http or https address, got "10.1.2.3"`},
 		"regions: [us-central1], fallback": {"fallback", "front.models.llama.regions: must have one or more, got none"},
 		"fallback: gemini":                 {"fallback: llama", `front.models.llama.fallback: must be another model, got "llama"`},
-		"front:":                           {valid + "front:", "front: must be alone: a router of a front has no backends and no fallback"},
+		"near: [us-central1]\n": {
+			"near: [us-central1]\n  guard: {template: t, timeout_ms: 1}\n",
+			`front.guard.template: must be projects/P/locations/L/templates/T, got "t"`,
+		},
+		"front:": {valid + "front:", "front: must be alone: a router of a front has no backends and no fallback"},
 	} {
 		_, err := Parse([]byte(strings.Replace(ofFront, replaced, want[0], 1)))
 		if err == nil || err.Error() != want[1] {

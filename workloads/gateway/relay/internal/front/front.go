@@ -4,7 +4,7 @@
 // A global external Application Load Balancer has no extension that could do so: its traffic extensions run
 // after it has chosen a backend, and its edge extensions do not see the body. The program is the backend
 // instead. It changes nothing in a request but the name of a model whose fallback answers, and it has no
-// credential: the gate of a region checks every request.
+// credential for models: the gate of a region checks every request.
 package front
 
 import (
@@ -50,6 +50,8 @@ type Router struct {
 	Config func() *config.Config
 	Hold   *holding.Hold
 	Limits holding.Settings
+	// Armor checks prompts, if the configuration has a guard.
+	Armor Armor
 	// Hosts replaces addresses by others on this machine, in tests.
 	Hosts map[string]*url.URL
 	// Authorities signed the certificates of the gateways. Default: those of the system.
@@ -113,6 +115,10 @@ func (f *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		defer held.End()
 		made.body = held.Whole()
+		if refused := f.check(r, f.Config().Front.Guard, made.body); refused != nil {
+			refused.Write(w)
+			return
+		}
 		made.model = modelOf(r.Header["Content-Type"], made.body)
 	}
 	f.proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callKey{}, made)))

@@ -2,9 +2,11 @@ package front
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"io"
 	"mime/multipart"
 	"net/http"
@@ -51,6 +53,14 @@ func gateway(t *testing.T, name string) *region {
 // setUp returns a router near us, with a model that only eu serves and whose fallback is `elsewhere`.
 func setUp(t *testing.T) (front *httptest.Server, us, eu *region) {
 	t.Helper()
+	front, us, eu, guard, _ := guarded(t)
+	guard.Template = ""
+	return front, us, eu
+}
+
+// guarded also returns the guard of the router, and its Model Armor. A guard without a template is none.
+func guarded(t *testing.T) (front *httptest.Server, us, eu *region, guard *config.FrontGuard, armor *fixed) {
+	t.Helper()
 	us, eu = gateway(t, "us"), gateway(t, "eu")
 	pool := x509.NewCertPool()
 	pool.AddCert(us.Certificate())
@@ -61,14 +71,22 @@ func setUp(t *testing.T) (front *httptest.Server, us, eu *region) {
 		Near:       []string{"us", "eu"},
 		Models:     map[string]*config.FrontModel{"european": {Regions: []string{"eu"}, Fallback: "elsewhere"}},
 	}}
+	guard, armor = &config.FrontGuard{Template: "template", TimeoutMS: 1000}, &fixed{}
 	hold := holding.New(holding.Limits{Bodies: 4, BodiesOfOne: 4, Bytes: 1 << 20, BytesOfOne: 1 << 20})
 	front = httptest.NewServer(New(&Router{
-		Config: func() *config.Config { return found }, Hold: hold,
+		Config: func() *config.Config {
+			found.Front.Guard = guard
+			if guard.Template == "" {
+				found.Front.Guard = nil
+			}
+			return found
+		},
+		Hold: hold, Armor: armor,
 		Limits:      holding.Settings{MaxBodyBytes: 1000, BodyTime: time.Minute},
 		Authorities: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
 	}))
 	t.Cleanup(front.Close)
-	return front, us, eu
+	return front, us, eu, guard, armor
 }
 
 func ask(t *testing.T, front *httptest.Server, body string, headers ...string) (int, string) {
@@ -164,6 +182,39 @@ func TestAnEnginesErrorIsTheAnswerAndThatOfALostClusterIsNot(t *testing.T) {
 	if us.asked != asked || eu.asked != 2 {
 		t.Fatal("a region that does not answer must be asked last")
 	}
+}
+
+// fixed is a Model Armor that blocks a word, or gives no verdict.
+type fixed struct {
+	err  error
+	seen []string
+}
+
+func (f *fixed) Blocks(_ context.Context, template, prompt string) (bool, error) {
+	f.seen = append(f.seen, template+" "+prompt)
+	return strings.Contains(prompt, "forbidden"), f.err
+}
+
+func TestABlockedPromptReachesNoRegion(t *testing.T) {
+	front, us, _, settings, armor := guarded(t)
+	status, text := ask(t, front, `{"model":"m","messages":[{"role":"user","content":"forbidden"}]}`)
+	if status != http.StatusBadRequest || !strings.Contains(text, `"content_filter"`) || us.asked != 0 {
+		t.Fatal(status, text)
+	}
+	clean := `{"model":"m","messages":[{"role":"user","content":"hello"},{"role":"user","content":"you"}]}`
+	wants(t, front, clean, "us")
+	if armor.seen[1] != "template hello\nyou" {
+		t.Fatal(armor.seen)
+	}
+	if status, _ := ask(t, front, `{"model":"m","messages":[],"vllm_xargs":{"a":1}}`); status != http.StatusBadRequest {
+		t.Fatal("what a guardrail cannot read must be refused, got", status)
+	}
+	armor.err = errors.New("away")
+	if status, _ := ask(t, front, clean); status != http.StatusServiceUnavailable {
+		t.Fatal(status)
+	}
+	settings.FailOpen = true
+	wants(t, front, clean, "us")
 }
 
 func TestNoRegionIs503InOpenAIsFormat(t *testing.T) {
