@@ -42,6 +42,7 @@ _PROGRAMS: Final[dict[str, tuple[Callable[[], PythonEnvironment], str]]] = {
 _RELAY: Final = "relay"
 _IMAGE: Final = re.compile(rf"(?:^|/)({'|'.join([*_PROGRAMS, _RELAY])})(?:[:@][^/]*)?$")
 _HTTPS: Final = 443
+_ADDRESS: Final = "gcp:compute/address:Address"
 
 
 def process_of(resource_id: str, name: str, revision: int) -> str:
@@ -224,6 +225,7 @@ def _gateways(paths: TwinPaths, settings: str) -> str:
     store = Store(paths.cloud_db)
     rules = {each.id: each for each in store.find(FORWARDING_RULE)}
     attachments = {each.id: each for each in store.find(ATTACHMENT)}
+    addresses = {each.id: each for each in store.find(_ADDRESS)}
     pairs: list[str] = []
     for rule in rules.values():
         attachment = attachments.get(relative_path(str(rule.inputs.get("target") or "")))
@@ -232,7 +234,9 @@ def _gateways(paths: TwinPaths, settings: str) -> str:
         gateway = rules.get(relative_path(str(attachment.inputs.get("targetService"))))
         if gateway is None or not gateway.outputs.get("ipAddress"):
             continue
-        address = str(rule.outputs.get("ipAddress"))
+        given = str(rule.inputs.get("ipAddress"))
+        reserved = addresses.get(relative_path(given))
+        address = given if reserved is None else str(reserved.outputs.get("address"))
         called = rf"(https?)://{re.escape(address)}((?::\d+)?)\b"
         for scheme, suffix in set(re.findall(called, settings)):
             at = f"{gateway.outputs['ipAddress']}{suffix or f':{_HTTPS}'}"

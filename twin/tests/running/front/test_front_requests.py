@@ -118,15 +118,16 @@ class Place:
 
     def add_guard(self) -> dict[str, Any]:
         """Make a template of Model Armor that the router may use; return the router's guard."""
-        template = create(
-            self.cloud,
-            "modelarmor/template:Template",
+        filters = {"piAndJailbreakFilterSettings": {"filterEnforcement": "ENABLED"}}
+        template = self.cloud.create(
+            "gcp:modelarmor/template:Template",
             "front",
-            filterConfig={"piAndJailbreakFilterSettings": {"filterEnforcement": "ENABLED"}},
-            location=REGIONS[0],
-            templateId="front",
+            {"filterConfig": filters, "location": REGIONS[0], "templateId": "front"},
         )
-        member = f"serviceAccount:front@{PROJECT}.iam.gserviceaccount.com"
+        self.cloud.create(
+            "gcp:serviceaccount/account:Account", "front", {"accountId": "front-router"}
+        )
+        member = f"serviceAccount:front-router@{PROJECT}.iam.gserviceaccount.com"
         grant = {"member": member, "project": PROJECT, "role": "roles/modelarmor.user"}
         self.cloud.create("gcp:projects/iAMMember:IAMMember", "front", grant)
         return {"fail_open": False, "template": template.id, "timeout_ms": 5000}
@@ -147,7 +148,7 @@ class Place:
                 self.cloud,
                 "compute/forwardingRule:ForwardingRule",
                 f"to-{region}",
-                ipAddress=addresses[region],
+                ipAddress=address.id,
                 loadBalancingScheme="",
                 network="front",
                 region=region,
@@ -175,7 +176,7 @@ class Place:
             location=REGIONS[0],
             template={
                 "containers": [container],
-                "serviceAccount": f"front@{PROJECT}.iam.gserviceaccount.com",
+                "serviceAccount": f"front-router@{PROJECT}.iam.gserviceaccount.com",
             },
         )
         group = create(

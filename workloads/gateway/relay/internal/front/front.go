@@ -165,7 +165,8 @@ func (f *Router) RoundTrip(r *http.Request) (*http.Response, error) {
 		if !f.again(r, front, next.region, answer, last) {
 			break
 		}
-		slog.Warn("region does not answer", "region", next.region, "model", made.model, "status", status(answer))
+		slog.Warn("region does not answer", "region", next.region, "model", made.model, "status", status(answer),
+			"error", reason(last))
 	}
 	return answer, last
 }
@@ -331,6 +332,13 @@ var errNobody = apierror.Failed(http.StatusServiceUnavailable, "service_unavaila
 type unreached struct{ error }
 
 func (u *unreached) Unwrap() error { return u.error }
+
+func reason(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
 
 func status(answer *http.Response) int {
 	if answer == nil {
