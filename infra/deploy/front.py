@@ -7,9 +7,9 @@ import pulumi
 from gke_inference.front.dns_front import DnsFront, DnsFrontArgs
 from gke_inference.front.front_network import FrontNetwork, FrontNetworkArgs
 from gke_inference.front.front_router import (
+    FrontModelArgs,
     FrontRouter,
     FrontRouterArgs,
-    RoutedModelArgs,
     RouterGuardArgs,
     RouterRegionArgs,
 )
@@ -211,8 +211,8 @@ def front_router_args(
     return args
 
 
-def _routed(model: RoutedModel) -> RoutedModelArgs:
-    args = RoutedModelArgs(regions=list(model.regions))
+def _routed(model: RoutedModel) -> FrontModelArgs:
+    args = FrontModelArgs(regions=list(model.regions))
     if model.fallback is not None:
         args["fallback"] = model.fallback
     return args

@@ -26,7 +26,7 @@ _VARIABLE: Final = "FRONT"
 _Regions = Annotated[list[RegionName], Field(min_length=1)]
 
 
-class RoutedModelArgs(TypedDict):
+class FrontModelArgs(TypedDict):
     """Where a model answers."""
 
     regions: _Regions
@@ -88,7 +88,7 @@ class FrontRouterArgs(TypedDict):
     """Maximum number of instances in each region. Default: 10."""
     min_instances: NotRequired[IdleInstances]
     """Instances that always run in each region. Default: 1."""
-    models: NotRequired[dict[str, RoutedModelArgs]]
+    models: NotRequired[dict[str, FrontModelArgs]]
     """Models that some regions do not serve, or that have a fallback. All others are in every
     region. Default: none."""
     timeout_seconds: NotRequired[TimeoutSeconds]
@@ -160,7 +160,7 @@ class FrontRouter(pulumi.ComponentResource):
         if set(args.get("drained", [])) >= set(args["regions"]):
             raise pulumi.InputPropertyError("drained", f"must leave a region, got {known}")
 
-    def _models(self) -> dict[str, RoutedModelArgs]:
+    def _models(self) -> dict[str, FrontModelArgs]:
         return self._args.get("models", {})
 
     def _build_endpoint(self, name: str, region: str) -> pulumi.Output[str]:
