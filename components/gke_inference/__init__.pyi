@@ -99,6 +99,11 @@ from .front.fleet_gateway import FleetGateway as FleetGateway
 from .front.fleet_gateway import FleetGatewayArgs as FleetGatewayArgs
 from .front.front_network import FrontNetwork as FrontNetwork
 from .front.front_network import FrontNetworkArgs as FrontNetworkArgs
+from .front.front_router import FrontModelArgs as FrontModelArgs
+from .front.front_router import FrontRouter as FrontRouter
+from .front.front_router import FrontRouterArgs as FrontRouterArgs
+from .front.front_router import RouterGuardArgs as RouterGuardArgs
+from .front.front_router import RouterRegionArgs as RouterRegionArgs
 from .front.global_front import FrontRegionArgs as FrontRegionArgs
 from .front.global_front import GlobalFront as GlobalFront
 from .front.global_front import GlobalFrontArgs as GlobalFrontArgs

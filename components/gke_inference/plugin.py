@@ -31,6 +31,7 @@ from .front.exported_pools import ExportedPools
 from .front.fleet import Fleet
 from .front.fleet_gateway import FleetGateway
 from .front.front_network import FrontNetwork
+from .front.front_router import FrontRouter
 from .front.global_front import GlobalFront
 from .front.published_gateway import PublishedGateway
 from .gateway.certificate import GatewayCertificate
@@ -119,6 +120,7 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     Fleet,
     FleetGateway,
     FrontNetwork,
+    FrontRouter,
     FuseVolume,
     GatewayCertificate,
     GatewayRecord,

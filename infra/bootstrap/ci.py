@@ -99,7 +99,7 @@ def deploy_roles(settings: StackSettings) -> tuple[str, ...]:
         *(PEOPLE_ROLES if settings.has_people else ()),
         *(FLEET_ROLES if settings.has_fleet else ()),
         *(ARMOR_ROLES if settings.has_armor else ()),
-        *(BACKEND_ROLES if settings.has_backends else ()),
+        *(BACKEND_ROLES if settings.has_backends or settings.has_front_router else ()),
         *(PERSONAL_ROLES if settings.has_personal_images else ()),
         *(STREAM_ROLES if settings.has_streams else ()),
         *(TABLE_ROLES if settings.has_tables else ()),

@@ -75,7 +75,8 @@ PEOPLE_ROLES: Final = ("roles/iap.admin",)
 ARMOR_ROLES: Final = ("roles/modelarmor.admin", "roles/modelarmor.floorSettingsAdmin")
 """Additional roles if a guardrail of the stack uses Model Armor."""
 BACKEND_ROLES: Final = ("roles/run.admin",)
-"""Additional roles if the stack has backends: Cloud Run services grant access to its relay."""
+"""Additional roles if the stack has backends, whose Cloud Run services grant access to its relay,
+or a router at its front, which is such a service."""
 PERSONAL_ROLES: Final = (
     "roles/pubsub.admin",
     "roles/run.admin",

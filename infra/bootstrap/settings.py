@@ -106,6 +106,8 @@ class StackSettings:
     """Whether clients of the stack have certificates."""
     has_clients: bool = False
     """Whether the stack has client teams."""
+    has_front_router: bool = False
+    """Whether the stack has a router at its front."""
     has_filestore: bool = False
     """Whether the stack has a Filestore instance."""
     has_lustre: bool = False

@@ -6,6 +6,13 @@ import pulumi
 
 from gke_inference.front.dns_front import DnsFront, DnsFrontArgs
 from gke_inference.front.front_network import FrontNetwork, FrontNetworkArgs
+from gke_inference.front.front_router import (
+    FrontModelArgs,
+    FrontRouter,
+    FrontRouterArgs,
+    RouterGuardArgs,
+    RouterRegionArgs,
+)
 from gke_inference.front.global_front import FrontRegionArgs, GlobalFront, GlobalFrontArgs
 from gke_inference.front.people import FrontPeopleArgs
 from gke_inference.front.published_gateway import PublishedGatewayArgs
@@ -14,7 +21,8 @@ from infra.deploy.built_region import BuiltRegion
 from infra.deploy.hostname import build_front_certificate, record_args
 from infra.deploy.network import RegionNetwork
 from infra.plan import RegionPlan
-from infra.plan.front import FrontPlan
+from infra.plan.front import FrontPlan, RoutedModel
+from infra.plan.guardrails import timeout_ms
 from infra.plan.names import Names
 from infra.plan.project import ProjectPlan
 from infra.stack import Front, Gateway
@@ -65,7 +73,9 @@ def _build_global(
     }
     if not published:
         return None
-    network = FrontNetwork("front-network", front_network_args(names, project, published), opts)
+    has_router = front.router is not None
+    args = front_network_args(names, project, published, has_egress=has_router)
+    network = FrontNetwork("front-network", args, opts)
     regions = {
         name: FrontRegionArgs(
             attachment=attachment,
@@ -76,6 +86,22 @@ def _build_global(
     args = global_front_args(front, names, project, regions, network.network_id)
     if args is None:
         return None
+    joined = {
+        name: RouterRegionArgs(
+            attachment=each["attachment"],
+            egress_subnetwork=network.egress_subnetworks.apply(
+                lambda links, region=name: links[region]
+            ),
+            subnetwork=each["subnetwork"],
+        )
+        for name, each in regions.items()
+    }
+    routing = front_router_args(front, names, project, joined, network.network_id)
+    if routing is not None:
+        services = FrontRouter("front-router", routing, opts).services
+        args["routers"] = {
+            name: services.apply(lambda found, region=name: found[region]) for name in joined
+        }
     after_certificate = pulumi.ResourceOptions(
         depends_on=build_front_certificate(front, project, opts)
     )
@@ -126,14 +152,70 @@ def published_args(
 
 
 def front_network_args(
-    names: Names, project: ProjectPlan, regions: Collection[str]
+    names: Names, project: ProjectPlan, regions: Collection[str], *, has_egress: bool = False
 ) -> FrontNetworkArgs:
     """Return the arguments of the VPC from which the front connects to published gateways."""
-    return FrontNetworkArgs(
+    args = FrontNetworkArgs(
         network_name=names.front(),
         project=project.id,
         regions=sorted(regions),
     )
+    if has_egress:
+        args["has_egress"] = True
+    return args
+
+
+def front_router_args(
+    front: FrontPlan,
+    names: Names,
+    project: ProjectPlan,
+    regions: Mapping[str, RouterRegionArgs],
+    network: pulumi.Input[str],
+) -> FrontRouterArgs | None:
+    """Return the arguments of body-based routing at the front, if the stack has it.
+
+    Args:
+        front: Endpoints of the stack.
+        names: Names of the stack.
+        project: Project of the stack.
+        regions: What joins each region that has a gateway.
+        network: VPC of the front.
+    """
+    router, gateway = front.router, front.gateway
+    if router is None or gateway.hostname is None:
+        return None
+    settings = router.settings
+    args = FrontRouterArgs(
+        account_id=names.front_router_account(),
+        concurrency=settings.concurrency,
+        drained=[name for name in regions if name not in front.routed],
+        gateway_port=gateway.listening_port,
+        hostname=gateway.hostname,
+        labels=project.labels,
+        max_instances=settings.max_instances,
+        min_instances=settings.min_instances,
+        models={name: _routed(each) for name, each in router.models.items() if each.regions},
+        network=network,
+        project=project.id,
+        regions=dict(regions),
+        service_name=names.front_router(),
+    )
+    if front.timeout_seconds is not None:
+        args["timeout_seconds"] = front.timeout_seconds
+    if router.guardrail is not None and settings.guardrail is not None:
+        args["guard"] = RouterGuardArgs(
+            failure=router.guardrail.failure,
+            template_id=names.guardrail(settings.guardrail),
+            timeout_ms=timeout_ms(router.guardrail),
+        )
+    return args
+
+
+def _routed(model: RoutedModel) -> FrontModelArgs:
+    args = FrontModelArgs(regions=list(model.regions))
+    if model.fallback is not None:
+        args["fallback"] = model.fallback
+    return args
 
 
 def global_front_args(
@@ -157,7 +239,7 @@ def global_front_args(
         return None
     port = gateway.listening_port
     args = GlobalFrontArgs(
-        answering=list(front.answering),
+        answering=list(front.answering if front.router is None else front.routed),
         certificate=gateway.certificate,
         front_name=names.front(),
         gateway_port=port,

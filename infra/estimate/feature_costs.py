@@ -6,13 +6,19 @@ Most of them run on the system nodes, which `infra.estimate.stack_cost` counts.
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from gke_inference.catalogue.platform_prices import UnitPrice, run_instance_price, unit_price
+from gke_inference.catalogue.platform_prices import (
+    UnitPrice,
+    run_host_price,
+    run_instance_price,
+    unit_price,
+)
 from gke_inference.catalogue.prices import rung_price
+from gke_inference.front.settings import ROUTER_GIB, ROUTER_VCPUS
 from infra.estimate.cost_parts import CLUSTER, NETWORK, Nodes, Part, hourly, listed, part
 from infra.estimate.usage import Usage
 from infra.plan import RegionPlan
 from infra.plan.backends import BackendsPlan
-from infra.plan.front import FrontPlan
+from infra.plan.front import FrontPlan, RouterPlan
 from infra.plan.guardrails import GuardrailsPlan
 from infra.stack import Gateway
 from planner.amount import HOURS_PER_MONTH, Amount, Count, always
@@ -71,6 +77,18 @@ def _gateway_parts(gateway: Gateway, region: str, usage: Usage) -> Iterator[Part
         yield part(NETWORK, "Private Service Connect, data", region, None, traffic * 2, unit=_GIB)
 
 
+def _router_parts(front: FrontPlan, router: RouterPlan) -> Iterator[Part]:
+    """Yield the instances of the front's router, and its endpoints for the gateways."""
+    least, most = router.settings.min_instances, router.settings.max_instances
+    what = f"front router on Cloud Run: {ROUTER_VCPUS} vCPU, {ROUTER_GIB} GiB"
+    for region in front.regions:
+        price = run_host_price(region, ROUTER_VCPUS, ROUTER_GIB)
+        count = Count(least, max(1, least), most)
+        yield part(NETWORK, what, region, price, count, unit="instances")
+        endpoint = "Private Service Connect endpoint of the front router"
+        yield part(NETWORK, endpoint, region, None, always(1))
+
+
 def front_parts(front: FrontPlan, usage: Usage) -> Iterator[Part]:
     """Yield the costs of the front. Data is billed in the region whose gateway serves it.
 
@@ -84,6 +102,8 @@ def front_parts(front: FrontPlan, usage: Usage) -> Iterator[Part]:
         yield part(NETWORK, "multi-cluster gateway", "", None, always(1))
     if not front.has_load_balancer:
         return
+    if front.router is not None:
+        yield from _router_parts(front, front.router)
     balancer = "global load balancer"
     item = "global-forwarding-rules"
     yield listed(NETWORK, f"{balancer}, forwarding rules", "", item, always(1))

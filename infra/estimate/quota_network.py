@@ -171,7 +171,8 @@ def _front(plan: Plan) -> Iterator[QuotaRequirement]:
     if platform.gateway.front is not Front.GLOBAL:
         return
     yield QuotaRequirement(metric("NETWORKS"), None, "network", who, 1)
-    yield QuotaRequirement(metric("SUBNETWORKS"), None, "network", who, len(plan.front.regions))
+    subnets = len(plan.front.regions) * (1 if plan.front.router is None else 2)
+    yield QuotaRequirement(metric("SUBNETWORKS"), None, "network", who, subnets)
     redirects = 0 if platform.gateway.redirect_port is None else 1
     yield QuotaRequirement(metric("URL_MAPS"), None, "network", who, 1 + redirects)
     yield QuotaRequirement(metric("TARGET_HTTPS_PROXIES"), None, "network", who, 1)

@@ -9,7 +9,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
-from infra.stack import ClientCertificates, Front, Gateway, People, Platform, Team
+from infra.stack import (
+    ClientCertificates,
+    Front,
+    FrontRouter,
+    Gateway,
+    Guardrail,
+    People,
+    Platform,
+    Team,
+)
 
 
 @dataclass(frozen=True)
@@ -18,6 +27,28 @@ class Zone:
 
     project: str
     name: str
+
+
+@dataclass(frozen=True)
+class RoutedModel:
+    """Where a model answers."""
+
+    regions: tuple[str, ...]
+    """Regions of the front that serve it."""
+    fallback: str | None
+    """Backend that answers while none of them does."""
+
+
+@dataclass(frozen=True)
+class RouterPlan:
+    """Body-based routing at a global front."""
+
+    settings: FrontRouter
+    guardrail: Guardrail | None
+    """Guardrail that checks prompts before they reach a region."""
+    models: Mapping[str, RoutedModel]
+    """Models, adapters and further models that some region of the front does not serve, or that
+    have a fallback, by the name that clients request."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +62,11 @@ class FrontPlan:
     routed: tuple[str, ...]
     """Regions of the front: all with a gateway except drained ones."""
     answering: tuple[str, ...]
-    """Regions behind the plain URL: those that serve every model."""
+    """Regions that serve every model. Without a router, the plain URL leads to them."""
     paths: Mapping[str, tuple[str, ...]]
     """Regions of each model that some region of the front does not serve, by name."""
+    router: RouterPlan | None
+    """Body-based routing of the plain URL; None if there is none."""
     config_region: str | None
     """Region of the fleet's config cluster; None if no region has models."""
     record_zone: Zone | None
@@ -80,6 +113,7 @@ def resolve_front(platform: Platform) -> FrontPlan:
 
     of_models = {name: serving((name,)) for name in platform.models}
     return FrontPlan(
+        router=_resolve_router(platform, of_models, routed),
         gateway=gateway,
         regions=regions,
         routed=routed,
@@ -103,6 +137,24 @@ def resolve_front(platform: Platform) -> FrontPlan:
         ),
         has_load_balancer=has_gateways and gateway.front is Front.GLOBAL,
         has_body_router=has_gateways and not gateway.has_fleet_gateway,
+    )
+
+
+def _resolve_router(
+    platform: Platform, of_models: Mapping[str, tuple[str, ...]], routed: tuple[str, ...]
+) -> RouterPlan | None:
+    settings = platform.gateway.front_router
+    if settings is None:
+        return None
+    return RouterPlan(
+        settings=settings,
+        guardrail=platform.guardrails.get(settings.guardrail or ""),
+        models={
+            name: RoutedModel(of_models[served], settings.fallbacks.get(served))
+            for served, model in platform.models.items()
+            for name in (served, *model.other_names(served))
+            if of_models[served] != routed or served in settings.fallbacks
+        },
     )
 
 

@@ -33,12 +33,19 @@ class GuardrailsPlan:
         return bool(self.armor) or self.floor is not None
 
 
+def guardrails_in_use(platform: Platform) -> set[str]:
+    """Return the names of guardrails that models, teams or the front's router have."""
+    teams = {} if platform.clients is None else platform.clients.teams
+    router = platform.gateway.front_router
+    named = {
+        name for user in (*platform.models.values(), *teams.values()) for name in user.guardrails
+    }
+    return named if router is None or router.guardrail is None else named | {router.guardrail}
+
+
 def resolve_guardrails(platform: Platform) -> GuardrailsPlan:
     """Return the guardrails of a stack that are in use."""
-    named = {name for model in platform.models.values() for name in model.guardrails}
-    clients = platform.gated_clients()
-    if clients is not None:
-        named |= {name for team in clients.teams.values() for name in team.guardrails}
+    named = guardrails_in_use(platform)
     used = {name: each for name, each in platform.guardrails.items() if name in named}
     usual = platform.usual_replicas()
     guards = {name: each for name, each in used.items() if each.kind is _NEMO}

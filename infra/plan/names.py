@@ -130,6 +130,14 @@ class Names:
         """Return the name of the front, which is also the prefix of its parts' names."""
         return self._name("compute", "front")
 
+    def front_router(self) -> str:
+        """Return the name of the front's services on Cloud Run, the same in every region."""
+        return self._name("run_service", "front")
+
+    def front_router_account(self) -> str:
+        """Return the service account ID of these services."""
+        return self._name("service_account", "front")
+
     def front_of(self, model: str) -> str:
         """Return the name of the front's backends for one model."""
         return self._name("compute", f"front-{object_name(model)}")

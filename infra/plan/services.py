@@ -66,7 +66,7 @@ ID_TOKEN_SERVICES: Final = ("iamcredentials.googleapis.com",)
 """API of the ID tokens that Cloud Run requires."""
 
 RUN_SERVICES: Final = ("run.googleapis.com",)
-"""API of Cloud Run, if a backend has services that the stack creates."""
+"""API of Cloud Run, if the stack creates services: of backends, or of the front's router."""
 
 PERSONAL_SERVICES: Final = (
     "iamcredentials.googleapis.com",
@@ -123,7 +123,7 @@ def resolve_services(
         *(ARMOR_SERVICES if guardrails.needs_armor else ()),
         *(VERTEX_SERVICES if BackendKind.VERTEX in kinds else ()),
         *(ID_TOKEN_SERVICES if BackendKind.CLOUD_RUN in kinds else ()),
-        *(RUN_SERVICES if backends is not None and backends.services else ()),
+        *(RUN_SERVICES if front.router or (backends is not None and backends.services) else ()),
         *(STREAM_SERVICES if any(not each.is_kafka for each in streams) else ()),
         *(FILESTORE_SERVICES if storage.has_filestore else ()),
         *(LUSTRE_SERVICES if storage.has_lustre else ()),

@@ -7,7 +7,19 @@ from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.problems import join, one_of
 from infra.plan.front import FrontPlan, resolve_front
-from infra.stack import Exposure, Front, Gateway, Layer, Model, Platform, Region, Task
+from infra.stack import (
+    Enforcement,
+    Exposure,
+    Front,
+    FrontRouter,
+    Gateway,
+    GuardrailKind,
+    Layer,
+    Model,
+    Platform,
+    Region,
+    Task,
+)
 
 
 def check_front(platform: Platform) -> Iterator[InputError]:
@@ -17,6 +29,9 @@ def check_front(platform: Platform) -> Iterator[InputError]:
     yield from check_fleet(platform, front)
     yield from _check_drain(front, platform.regions)
     yield from _check_published(front, platform.regions)
+    if platform.gateway.front_router is not None:
+        yield from _check_router(platform, front)
+        return
     if platform.gateway.has_fleet_gateway:
         return  # each model has its own path, which its regions answer
     if platform.layer is not Layer.SERVING:
@@ -99,6 +114,66 @@ def _check_models(platform: Platform, front: FrontPlan) -> Iterator[InputError]:
             message = f"must be every region of the front, as {of}"
             note = Bare(f"nothing in {', '.join(lacking)}")
             yield InputError(join("models", name, "regions"), message, note)
+
+
+def _check_router(platform: Platform, front: FrontPlan) -> Iterator[InputError]:
+    where, router = "gateway.front_router", front.router
+    if front.gateway.front is not Front.GLOBAL:
+        rule = "must not be set unless gateway.front is global: its services are behind the global"
+        yield InputError(where, f"{rule} load balancer")
+        return
+    if platform.layer is not Layer.ALL:
+        rule = f"must not be set when layer is {platform.layer.value}: it needs the regions of"
+        yield InputError(where, f"{rule} every model")
+        return
+    settings = front.gateway.front_router
+    if settings is None or router is None:
+        return
+    if settings.min_instances > settings.max_instances:
+        rule = f"must be at most max_instances ({settings.max_instances})"
+        yield InputError(f"{where}.min_instances", rule, settings.min_instances)
+    yield from _check_router_guard(platform, settings)
+    for name, backend in settings.fallbacks.items():
+        yield from _check_fallback(platform, join(where, "fallbacks", name), name, backend)
+    for name, model in platform.models.items():
+        if name in front.paths and model.live_adapters is not None:
+            rule = "must not be set for a model that some regions do not serve, when"
+            rule += f" {where} is set: the router knows no names of live adapters"
+            yield InputError(join("models", name, "live_adapters"), rule)
+
+
+def _check_router_guard(platform: Platform, settings: FrontRouter) -> Iterator[InputError]:
+    """Yield the problem of a guardrail at the front."""
+    where, name = "gateway.front_router.guardrail", settings.guardrail
+    if name is None:
+        return
+    guardrail = platform.guardrails.get(name)
+    if guardrail is None:
+        yield one_of(where, name, sorted(platform.guardrails))
+    elif guardrail.kind is not GuardrailKind.MODEL_ARMOR:
+        rule = "must be of the kind model-armor: NeMo Guardrails run in the clusters"
+        yield InputError(where, rule, name)
+    elif guardrail.enforcement is Enforcement.INSPECT:
+        rule = "must be a guardrail with enforcement block: the router reports nothing"
+        yield InputError(where, rule, name)
+    for model, each in platform.models.items():
+        if each.task is Task.PREDICT:
+            rule = "must not be predict when gateway.front_router.guardrail is set: no guardrail"
+            yield InputError(join("models", model, "task"), f"{rule} reads tensors")
+
+
+def _check_fallback(
+    platform: Platform, where: str, name: str, backend: str
+) -> Iterator[InputError]:
+    """Yield the problem of a fallback at the front."""
+    model = platform.models.get(name)
+    if model is None:
+        yield one_of(where, name, platform.models)
+    elif backend not in platform.backends:
+        yield one_of(where, backend, platform.backends)
+    elif model.task not in (Task.GENERATE, Task.EMBED):
+        rule = "must be for a model with task generate or embed, which backends have"
+        yield InputError(where, rule, model.task.value)
 
 
 _INTERNAL: Final = "when gateway.front is internal"

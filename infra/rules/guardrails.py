@@ -8,7 +8,7 @@ import yaml
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.problems import join, one_of
 from gke_inference.guardrails.rules import check_files
-from infra.plan.guardrails import rails_of
+from infra.plan.guardrails import guardrails_in_use, rails_of
 from infra.stack import Guardrail, GuardrailKind, Layer, Platform, Task
 
 _OWN = {
@@ -37,13 +37,10 @@ def check_guardrails(platform: Platform) -> Iterator[InputError]:
 
 
 def _check_used(platform: Platform) -> Iterator[InputError]:
-    teams = {} if platform.clients is None else platform.clients.teams
-    named = {
-        name for user in (*platform.models.values(), *teams.values()) for name in user.guardrails
-    }
+    named = guardrails_in_use(platform)
     for name, guardrail in platform.guardrails.items():
         if name not in named and not guardrail.floor:
-            rule = "must be used by a model or a team: it checks nothing"
+            rule = "must be used by a model, a team or gateway.front_router: it checks nothing"
             yield InputError(join("guardrails", name), rule)
 
 

@@ -42,7 +42,7 @@ from infra.stack.engines import (
     SharedTier,
 )
 from infra.stack.existing import Existing, ExistingInRegion, ExistingSubnet
-from infra.stack.gateway import Dns, Fleet, Front, Gateway, Publish
+from infra.stack.gateway import Dns, Fleet, Front, FrontRouter, Gateway, Publish
 from infra.stack.guardrails import Guardrail, GuardrailKind
 from infra.stack.images import Attestation, ImageBuilds, Images, VulnerabilitySeverity
 from infra.stack.layers import Chips, Layer, Serving, Team
@@ -123,6 +123,7 @@ __all__ = [
     "Fleet",
     "Form",
     "Front",
+    "FrontRouter",
     "FurtherModel",
     "FuseProfile",
     "Gateway",

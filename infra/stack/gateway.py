@@ -5,6 +5,7 @@ from enum import StrEnum
 from pydantic import Field, PositiveInt
 
 from gke_inference.catalogue.load_balancing import HTTPS_PORT, REDIRECT_PORT
+from gke_inference.front.settings import ROUTER_CONCURRENCY, RouterConcurrency
 from gke_inference.gateway.settings import (
     TTL_SECONDS,
     UTILIZATION_PERCENT,
@@ -17,9 +18,11 @@ from gke_inference.gateway.settings import (
     UtilizationPercent,
     WaitSeconds,
 )
+from gke_inference.intent.cloud_run import IdleInstances, MostInstances
 from gke_inference.settings import Settings
 from gke_inference.settings.fields import (
     Hostname,
+    ModelName,
     Name,
     Port,
     ProjectId,
@@ -44,6 +47,28 @@ class Fleet(Settings):
     target_utilization_percent: UtilizationPercent = UTILIZATION_PERCENT
     """Average KV cache use of a region's replicas, in percent, above which new requests overflow
     to the next region."""
+
+
+class FrontRouter(Settings):
+    """Body-based routing at `front: global`.
+
+    A service on Cloud Run in each region with a gateway reads the model of a request, and sends it
+    to the nearest region that serves the model.
+    """
+
+    concurrency: RouterConcurrency = ROUTER_CONCURRENCY
+    """Requests that one instance passes on at a time, streams included."""
+    fallbacks: dict[ModelName, ModelName] = Field(default_factory=dict[str, str])
+    """Backend that answers for a model while no region serves it, by the name of the model. The
+    gate of another region checks and counts the request as one for the backend."""
+    guardrail: Name | None = None
+    """Guardrail of the kind `model-armor` that checks the prompts of all models before they reach a
+    region. By default, only the guardrails of models and teams check them, in the region."""
+    max_instances: MostInstances = 10
+    """Maximum number of instances in each region."""
+    min_instances: IdleInstances = 1
+    """Instances that always run in each region. With 0, the first request after a pause waits for
+    a start."""
 
 
 class Publish(Settings):
@@ -127,6 +152,10 @@ class Gateway(Settings):
     """One endpoint for all regions: `dns` resolves to the nearest healthy region, `global` is a
     global load balancer with one IP address, `internal` is a multi-cluster gateway with an address
     in each region. By default, each region has its own endpoint."""
+    front_router: FrontRouter | None = None
+    """Body-based routing at `front: global`, so that the base URL serves the models of all regions,
+    and fallbacks for models whose regions are lost. By default, the base URL leads to the regions
+    that serve every model."""
     fleet: Fleet | None = None
     """Settings of `front: internal`. By default, those of its fields."""
     drain: tuple[RegionName, ...] = ()

@@ -53,7 +53,7 @@ def front_answers(deployed: Deployed) -> Iterator[Row]:
     if not front.has_load_balancer:
         return
     for name, model in deployed.plan.platform.models.items():
-        if front.answering:
+        if front.answering or front.router is not None:
             yield _answer(deployed, name, model.task, "")
         if name in front.paths:
             yield _answer(deployed, name, model.task, f"{PATH_OF_MODELS}{name}")

@@ -73,6 +73,7 @@ def settings_of(plan: Plan, stack: str, ci: str | None, location: str | None) ->
         has_certificates=plan.front.certificates is not None,
         has_clients=plan.clients is not None,
         has_people=plan.front.people is not None,
+        has_front_router=plan.front.router is not None,
         has_front=platform.gateway.front is Front.GLOBAL,
         has_fleet=platform.has_config_sync() or platform.gateway.has_fleet_gateway,
         has_streams=any(not each.is_kafka for each in plan.streams),

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from gke_inference.catalogue.nearness import by_nearness
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.checks.suppress import relative_path
 from twin.wire.property_values import Json, as_list, as_object, get_path
-from twin.world.nearness import by_nearness
 from twin.world.rules import all_rules
 from twin.world.store import Record, list_resources
 

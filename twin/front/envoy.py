@@ -6,6 +6,7 @@ one Envoy cluster per client region, in which nearer regions have a higher prior
 
 from typing import Any, Final
 
+from gke_inference.catalogue.nearness import by_nearness
 from twin.cluster.gateway.envoy.armor import FILTER, armor_filter, armor_route
 from twin.cluster.gateway.envoy.messages import (
     FRONT_SOURCE,
@@ -18,7 +19,7 @@ from twin.cluster.gateway.envoy.messages import (
 from twin.front.client_certificates import describe, header_changes, tls_settings
 from twin.front.model import Front, Outliers, Path, Region, Service
 from twin.providers.gcp.effects import sign_in
-from twin.world.nearness import CLIENT_REGION, by_nearness
+from twin.world.nearness import CLIENT_REGION
 
 SERVED_BY: Final = "x-twin-served-by"
 """Response header: address of the gateway that handled the request."""

@@ -24,7 +24,8 @@ from twin.toolchain import ToolError, tool
 from twin.wire.property_values import as_list, get_path, last_segment
 from twin.world.capacity import World
 from twin.world.events import Events
-from twin.world.store import Record, list_resources
+from twin.world.run_services import place_of
+from twin.world.store import Record, Store, list_resources
 
 _log = logging.getLogger(__name__)
 _PERIOD_SECONDS = 0.5
@@ -60,7 +61,13 @@ class FrontTier:
             ToolError: Envoy is not installed.
         """
         records = list_resources(self._paths)
-        found = tuple(fronts(records, lambda name, at: self._certificate(records, name, at)))
+        found = tuple(
+            fronts(
+                records,
+                lambda name, at: self._certificate(records, name, at),
+                lambda service: place_of(Store(self._paths.cloud_db), service),
+            )
+        )
         process = self._process(started=bool(found))
         is_served = process.pid() is not None
         if not found:

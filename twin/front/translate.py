@@ -15,6 +15,7 @@ from twin.front.cloud import Cloud, objects
 from twin.front.model import Front, Outliers, Path, Region, Service
 from twin.providers.gcp.resources.security_policies import denials
 from twin.wire.property_values import Json, as_list, as_object, get_path, last_segment
+from twin.world.run_services import SERVICE, Place
 from twin.world.store import Record
 
 _RULE: Final = "gcp:compute/globalForwardingRule:GlobalForwardingRule"
@@ -27,6 +28,10 @@ _SERVICE: Final = {"gcp:compute/backendService:BackendService"}
 _GROUP: Final = {"gcp:compute/regionNetworkEndpointGroup:RegionNetworkEndpointGroup"}
 _ATTACHMENT: Final = {"gcp:compute/serviceAttachment:ServiceAttachment"}
 _POLICY: Final = {"gcp:compute/securityPolicy:SecurityPolicy"}
+_RUN_SERVICE: Final = {SERVICE}
+_SERVERLESS_SECONDS: Final = 3600.0
+"""Limit of the load balancer for backends without one of their own
+(docs.cloud.google.com/load-balancing/docs/negs/serverless-neg-concepts)."""
 _SUBNETWORK: Final = {"gcp:compute/subnetwork:Subnetwork"}
 _GATEWAY_RULE: Final = {"gcp:compute/forwardingRule:ForwardingRule"}
 _CERTIFICATE_MAP: Final = {"gcp:certificatemanager/certificateMap:CertificateMap"}
@@ -36,17 +41,27 @@ CertificateNamed = Callable[[str, str], Certificate | None]
 """Returns the ACTIVE global certificate with a name, for an address; None if there is none."""
 
 
-def fronts(records: Iterable[Record], certificate_named: CertificateNamed) -> Iterator[Front]:
+PlaceOf = Callable[[str], Place | None]
+"""Returns where the Cloud Run service with an ID runs; None if it does not."""
+
+
+def fronts(
+    records: Iterable[Record],
+    certificate_named: CertificateNamed,
+    place_of: PlaceOf = lambda _: None,
+) -> Iterator[Front]:
     """Yield the global load balancers of a cloud."""
     cloud = Cloud.of(records)
     for rule in cloud.records:
         if rule.type == _RULE:
-            front = _front(cloud, rule, certificate_named)
+            front = _front(cloud, rule, certificate_named, place_of)
             if front is not None:
                 yield front
 
 
-def _front(cloud: Cloud, rule: Record, certificate_named: CertificateNamed) -> Front | None:
+def _front(
+    cloud: Cloud, rule: Record, certificate_named: CertificateNamed, place_of: PlaceOf
+) -> Front | None:
     proxy = cloud.named(rule.inputs.get("target"), _PROXIES)
     url_map = None if proxy is None else cloud.named(proxy.inputs.get("urlMap"), _MAP)
     if proxy is None or url_map is None:
@@ -63,7 +78,7 @@ def _front(cloud: Cloud, rule: Record, certificate_named: CertificateNamed) -> F
     hosts = tuple(_hosts(cloud, url_map))
     reached = (*paths, *(path for _, found in hosts for path in found))
     names = [name for name in (default, *(path.service for path in reached)) if name is not None]
-    services = [_service(cloud, name, problems) for name in dict.fromkeys(names)]
+    services = [_service(cloud, name, problems, place_of) for name in dict.fromkeys(names)]
     if sum(each is not None and each.signs_in for each in services) > 1:
         problems.append("the twin has Identity-Aware Proxy for one backend service only")
     return Front(
@@ -162,15 +177,19 @@ def _id(cloud: Cloud, value: object) -> str | None:
     return None if found is None else found.id
 
 
-def _service(cloud: Cloud, identifier: str, problems: list[str]) -> Service | None:
+def _service(
+    cloud: Cloud, identifier: str, problems: list[str], place_of: PlaceOf
+) -> Service | None:
     record = cloud.named(identifier, _SERVICE)
     if record is None:
         return None
     regions: list[Region] = []
+    is_serverless = False
     for backend in objects(record.inputs, "backends"):
         if backend.get("capacityScaler") == 0:
             continue  # drained
-        found = _region(cloud, backend)
+        found = _region(cloud, backend, place_of)
+        is_serverless = is_serverless or _is_serverless(cloud, backend)
         if isinstance(found, Region):
             regions.append(found)
         else:
@@ -192,19 +211,40 @@ def _service(cloud: Cloud, identifier: str, problems: list[str]) -> Service | No
         name=identifier,
         denied=denied,
         regions=tuple(regions),
-        is_tls=record.inputs.get("protocol") == "HTTPS",
+        is_tls=record.inputs.get("protocol") == "HTTPS" and not is_serverless,
         headers=headers,
         outliers=None if detection is None else _outliers(detection),
-        timeout_seconds=float(record.inputs.get("timeoutSec") or 30),
+        timeout_seconds=_SERVERLESS_SECONDS
+        if is_serverless
+        else float(record.inputs.get("timeoutSec") or 30),
         signs_in=get_path(record.inputs, "iap.enabled") is True,
     )
 
 
-def _region(cloud: Cloud, backend: Json) -> Region | str:
+def _is_serverless(cloud: Cloud, backend: Json) -> bool:
+    group = cloud.named(backend.get("group"), _GROUP)
+    return group is not None and group.inputs.get("networkEndpointType") == "SERVERLESS"
+
+
+def _instance(cloud: Cloud, group: Record, place_of: PlaceOf) -> Region | str:
+    """Return the Cloud Run service of a group, or the reason why it has none."""
+    region = last_segment(str(group.inputs.get("region")))
+    service = str(get_path(group.inputs, "cloudRun.service"))
+    path = f"projects/{group.project}/locations/{region}/services/{service}"
+    record = cloud.named(path, _RUN_SERVICE)
+    place = None if record is None else place_of(record.id)
+    if place is None:
+        return f"{group.name}: the service {service} of {region} does not run"
+    return Region(region, place.host, place.port)
+
+
+def _region(cloud: Cloud, backend: Json, place_of: PlaceOf) -> Region | str:
     """Return the gateway of a backend, or the reason why it has none."""
     group = cloud.named(backend.get("group"), _GROUP)
     if group is None:
         return f"{backend.get('group')}: there is no such group"
+    if _is_serverless(cloud, backend):
+        return _instance(cloud, group, place_of)
     attachment = cloud.named(group.inputs.get("pscTargetService"), _ATTACHMENT)
     if attachment is None:
         return f"{group.name}: its service attachment does not exist"

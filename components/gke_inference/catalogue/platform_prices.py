@@ -83,10 +83,18 @@ def run_instance_price(
     amount of vCPUs and memory out.
     """
     gpu = unit_price(f"cloud-run-{name}{'-zonal' if is_zonal else ''}", region)
-    cpu, memory = unit_price("cloud-run-vcpu", region), unit_price("cloud-run-gib", region)
-    if gpu is None or cpu is None or memory is None:
+    host = run_host_price(region, vcpus, memory_gib)
+    if gpu is None or host is None:
         return None
-    return replace(gpu, usd=gpu.usd + vcpus * cpu.usd + memory_gib * memory.usd)
+    return replace(gpu, usd=gpu.usd + host.usd)
+
+
+def run_host_price(region: str, vcpus: int, memory_gib: int) -> UnitPrice | None:
+    """Return the hourly price of a Cloud Run instance without a GPU; see `run_instance_price`."""
+    cpu, memory = unit_price("cloud-run-vcpu", region), unit_price("cloud-run-gib", region)
+    if cpu is None or memory is None:
+        return None
+    return replace(cpu, usd=vcpus * cpu.usd + memory_gib * memory.usd)
 
 
 @cache

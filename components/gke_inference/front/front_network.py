@@ -2,6 +2,7 @@
 
 import hashlib
 import ipaddress
+from collections.abc import Callable
 from typing import Annotated, NotRequired, TypedDict
 
 import pulumi
@@ -14,6 +15,10 @@ from gke_inference.catalogue.names import check_name
 from gke_inference.settings.fields import RegionName
 
 _PRIVATE = ipaddress.IPv4Network("10.0.0.0/8")
+_EGRESS = ipaddress.IPv4Network("172.16.0.0/12")
+_EGRESS_PREFIX = 26
+"""Prefix of a subnet for instances on Cloud Run, the longest that Direct VPC egress accepts
+(docs.cloud.google.com/run/docs/configuring/vpc-direct-vpc)."""
 _PREFIX = 28
 """Prefix of a subnet: 12 addresses for groups, of which the front has one in each region."""
 
@@ -25,6 +30,9 @@ class FrontNetworkArgs(TypedDict):
     """Name of the VPC and prefix of the names of its subnets."""
     regions: Annotated[list[RegionName], Field(min_length=1)]
     """Regions with a published gateway."""
+    has_egress: NotRequired[bool]
+    """Whether each region has a second subnet, for the instances of a `FrontRouter`. Default:
+    false."""
     project: NotRequired[pulumi.Input[str]]
     """Project of the network. Default: the provider's."""
 
@@ -37,6 +45,8 @@ class FrontNetwork(pulumi.ComponentResource):
     else and is connected to no other network, so its ranges may overlap with any other.
     """
 
+    egress_subnetworks: pulumi.Output[dict[str, str]]
+    """The second subnet, by region. Empty without `has_egress`."""
     network_id: pulumi.Output[str]
     """`projects/P/global/networks/NAME`."""
     subnetworks: pulumi.Output[dict[str, str]]
@@ -48,8 +58,10 @@ class FrontNetwork(pulumi.ComponentResource):
         super().__init__("gke-inference:index:FrontNetwork", name, {}, opts)
         args = checked(FrontNetworkArgs, args)
         network_name, project = name_of(args, "network_name", "compute"), args.get("project")
-        ranges = _ranges(args["regions"])
-        _check_length(network_name, args["regions"])
+        has_egress = args.get("has_egress", False)
+        ranges = _ranges(args["regions"], front_range)
+        of_egress = _ranges(args["regions"], egress_range) if has_egress else {}
+        _check_length(network_name, args["regions"], "-run" if has_egress else "")
         network = compute.Network(
             name,
             auto_create_subnetworks=False,
@@ -59,35 +71,52 @@ class FrontNetwork(pulumi.ComponentResource):
             routing_mode="REGIONAL",
             opts=under(self),
         )
-        subnetworks = {
-            region: compute.Subnetwork(
-                f"{name}-{region}",
+
+        def subnetwork(region: str, suffix: str, cidr: str) -> pulumi.Output[str]:
+            return compute.Subnetwork(
+                f"{name}-{region}{suffix}",
                 ip_cidr_range=cidr,
-                name=f"{network_name}-{region}",
+                name=f"{network_name}-{region}{suffix}",
                 network=network.id,
                 project=project,
                 region=region,
                 opts=under(self),
             ).id
-            for region, cidr in ranges.items()
-        }
+
+        subnetworks = {region: subnetwork(region, "", cidr) for region, cidr in ranges.items()}
+        egress = {region: subnetwork(region, "-run", cidr) for region, cidr in of_egress.items()}
+        self.egress_subnetworks = pulumi.Output.all(**egress)
         self.network_id = network.id
         self.subnetworks = pulumi.Output.all(**subnetworks)
-        self.register_outputs({"networkId": self.network_id, "subnetworks": self.subnetworks})
+        self.register_outputs(
+            {
+                "egressSubnetworks": self.egress_subnetworks,
+                "networkId": self.network_id,
+                "subnetworks": self.subnetworks,
+            }
+        )
 
 
 def front_range(region: str) -> str:
     """Return the range of a region's subnet, which does not depend on the other regions."""
-    parts = 2 ** (_PREFIX - _PRIVATE.prefixlen)
+    return _part(_PRIVATE, _PREFIX, region)
+
+
+def egress_range(region: str) -> str:
+    """Return the range of a region's second subnet."""
+    return _part(_EGRESS, _EGRESS_PREFIX, region)
+
+
+def _part(of: ipaddress.IPv4Network, prefix: int, region: str) -> str:
+    parts = 2 ** (prefix - of.prefixlen)
     at = int.from_bytes(hashlib.sha256(region.encode()).digest()) % parts
-    first = _PRIVATE.network_address + at * 2 ** (32 - _PREFIX)
-    return f"{first}/{_PREFIX}"
+    return f"{of.network_address + at * 2 ** (32 - prefix)}/{prefix}"
 
 
-def _ranges(regions: list[str]) -> dict[str, str]:
+def _ranges(regions: list[str], range_of: Callable[[str], str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for region in sorted(regions):
-        cidr = front_range(region)
+        cidr = range_of(region)
         if cidr in found.values():
             raise pulumi.InputPropertyError(
                 "regions", f"must have ranges of their own, got {cidr} for two, one is {region}"
@@ -96,8 +125,8 @@ def _ranges(regions: list[str]) -> dict[str, str]:
     return found
 
 
-def _check_length(network_name: str, regions: list[str]) -> None:
+def _check_length(network_name: str, regions: list[str], suffix: str) -> None:
     try:
-        check_name("compute", f"{network_name}-{max(regions, key=len)}")
+        check_name("compute", f"{network_name}-{max(regions, key=len)}{suffix}")
     except ValueError as error:
         raise pulumi.InputPropertyError("networkName", str(error)) from error

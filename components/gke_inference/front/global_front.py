@@ -67,6 +67,9 @@ class GlobalFrontArgs(TypedDict):
     `answering`. Default: none."""
     port: NotRequired[Port]
     """Port that it listens on. Default: 443, with a redirect from HTTP on port 80."""
+    routers: NotRequired[dict[str, pulumi.Input[str]]]
+    """Services on Cloud Run behind the plain URL, by region: `services` of `FrontRouter`. Default:
+    the regions of `answering`."""
     requests_per_minute: NotRequired[RequestsPerMinute]
     """Requests per minute that one IP address may send. Further requests are rejected with 429.
     Default: 600."""
@@ -118,16 +121,18 @@ class GlobalFront(pulumi.ComponentResource):
             requests_per_minute=self._limit,
             opts=under(self),
         )
-        groups = {
-            region: self._build_group(name, region, args) for region in sorted(args["regions"])
-        }
-
+        routers = args.get("routers")
+        joined = {region for regions in args.get("models", {}).values() for region in regions}
+        if routers is None or "people" in args:
+            joined.update(args["regions"])
+        groups = {region: self._build_group(name, region, args) for region in sorted(joined)}
         headers = list(CERTIFICATE_HEADERS) if "client_authorities" in args else None
+
+        percent = args.get("log_percent", LOG_PERCENT)
 
         def service(
             suffix: str, regions: list[str], *, signs_in: bool = False
         ) -> "compute.BackendService":
-            percent = args.get("log_percent", LOG_PERCENT)
             return compute.BackendService(
                 f"{name}{suffix}",
                 # These backends have no scaler and no target capacity. The provider adds its
@@ -147,7 +152,27 @@ class GlobalFront(pulumi.ComponentResource):
                 opts=under(self),
             )
 
-        every = service("", args["answering"])
+        if routers is None:
+            every = service("", args["answering"])
+        else:
+            every = compute.BackendService(
+                f"{name}-router",
+                backends=[
+                    {"group": self._build_router_group(name, region, routers[region]).id}
+                    for region in sorted(routers)
+                ],
+                custom_request_headers=headers,
+                load_balancing_scheme="EXTERNAL_MANAGED",
+                log_config={"enable": percent > 0, "sample_rate": percent / 100},
+                name=f"{self._front}-router",
+                outlier_detection=OUTLIER_DETECTION,
+                project=self._project,
+                # no timeout: that of the service applies (docs.cloud.google.com/load-balancing
+                # /docs/negs/serverless-neg-concepts, limitations)
+                protocol="HTTPS",
+                security_policy=guard.id,
+                opts=under(self),
+            )
         models = {
             model: service(f"-{_as_object(model)}", regions).id
             for model, regions in args.get("models", {}).items()
@@ -188,6 +213,19 @@ class GlobalFront(pulumi.ComponentResource):
             psc_target_service=joined["attachment"],
             region=region,
             subnetwork=joined["subnetwork"],
+            opts=under(self),
+        )
+
+    def _build_router_group(
+        self, name: str, region: str, service: pulumi.Input[str]
+    ) -> "compute.RegionNetworkEndpointGroup":
+        return compute.RegionNetworkEndpointGroup(
+            f"{name}-{region}-router",
+            cloud_run={"service": service},
+            name=f"{self._front}-{region}-router",
+            network_endpoint_type="SERVERLESS",
+            project=self._project,
+            region=region,
             opts=under(self),
         )
 

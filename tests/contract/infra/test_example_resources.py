@@ -106,6 +106,7 @@ ABOUT: dict[str, dict[str, int]] = {
     "autopilot": {"APIService": 3, "ClusterKinds": 1, "InferencePool": 1, "NodePool": 0},
     "teams/shared": {"Namespace": 3, "ResourceQuota": 3},
     "three-regions": GLOBAL,
+    "front-router": {"BackendService": 2, "FrontRouter": 1, "RegionNetworkEndpointGroup": 3},
     "nearest-region": DNS,
     "client-certificates": PROOFS,
     "internal-front": FLEET,

@@ -399,3 +399,115 @@ def test_a_global_front_asks_for_maps_proxies_and_a_group_in_each_region():
         ("TARGET_HTTP_PROXIES", None, 1),
         *(("NETWORK_ENDPOINT_GROUPS", region, 1) for region in REGIONS),
     ]
+
+
+@pytest.fixture(scope="module")
+def routed() -> Platform:
+    """Return the stack with body-based routing; its tests share it."""
+    return stack("front-router")
+
+
+def router_settings(found: dict[str, list[dict[str, Any]]], region: str) -> dict[str, Any]:
+    """Return what the router of a region is told."""
+    (service,) = [each for each in found["Service"] if each.get("location") == region]
+    (container,) = service["template"]["containers"]
+    (variable,) = container["envs"]
+    assert f"--config-variable={variable['name']}" in container["args"]
+    return json.loads(variable["value"])["front"]
+
+
+def test_a_router_sends_each_model_to_its_regions_and_to_its_fallback(made, routed):
+    found = made(routed)
+    told = router_settings(found, "us-central1")
+    assert told["server_name"] == "models.example.com"
+    assert told["near"] == ["us-central1", "europe-west4"]
+    assert router_settings(found, "europe-west4")["near"] == ["europe-west4", "us-central1"]
+    assert told["models"] == {
+        "qwen3-1.7b": {"fallback": "gemini-flash", "regions": ["europe-west4"]}
+    }
+    assert sorted(told["regions"]) == ["europe-west4", "us-central1"]
+    assert all(each.endswith(":8443") for each in told["regions"].values())
+
+
+def test_the_plain_url_of_a_front_with_a_router_leads_to_its_services(made, routed):
+    found = made(routed)
+    by_name = {each["name"]: each for each in found["BackendService"]}
+    plain = by_name["acme-front-router-front-router"]
+    assert "timeoutSec" not in plain, "Google refuses one with serverless groups"
+    groups = [each for each in found["RegionNetworkEndpointGroup"] if "cloudRun" in each]
+    assert {each["networkEndpointType"] for each in groups} == {"SERVERLESS"}
+    assert len(plain["backends"]) == len(groups) == 2
+    (url_map,) = found["URLMap"]
+    assert url_map["defaultService"] == "front-router-id"
+    assert sorted(by_name) == ["acme-front-router-front-qwen3-1-7b", plain["name"]]
+
+
+def test_a_router_reaches_gateways_by_endpoints_and_only_load_balancers_reach_it(made, routed):
+    found = made(routed)
+    services = [each for each in found["Service"] if "ingress" in each]
+    assert {each["ingress"] for each in services} == {"INGRESS_TRAFFIC_INTERNAL_LOAD_BALANCER"}
+    assert {each["invokerIamDisabled"] for each in services} == {True}
+    rules = [each for each in found["ForwardingRule"] if each.get("allowPscGlobalAccess")]
+    assert sorted(each["region"] for each in rules) == ["europe-west4", "us-central1"]
+    assert {each["loadBalancingScheme"] for each in rules} == {""}
+    ranges = {
+        each["name"]: each["ipCidrRange"] for each in found["Subnetwork"] if "run" in each["name"]
+    }
+    assert [each.rpartition("/")[2] for each in ranges.values()] == ["26", "26"]
+
+
+def test_a_drained_region_gets_no_requests_from_the_router(made):
+    found = made(stack("front-router", drain=["europe-west4"]))
+    told = router_settings(found, "us-central1")
+    assert told["near"] == ["us-central1"]
+    assert told["models"] == {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        (
+            {"front": "dns", "dns": {"zone": "example-com"}},
+            "gateway.front_router must not be set unless gateway.front is global",
+        ),
+        (
+            {"front_router": {"min_instances": 3, "max_instances": 2}},
+            "gateway.front_router.min_instances must be at most max_instances (2), got 3",
+        ),
+        (
+            {"front_router": {"fallbacks": {"qwen3-1.7b": "gpt"}}},
+            "gateway.front_router.fallbacks.qwen3-1.7b must be one of gemini-flash, got 'gpt'",
+        ),
+        (
+            {"front_router": {"fallbacks": {"gpt": "gemini-flash"}}},
+            "gateway.front_router.fallbacks.gpt must be one of qwen3-0.6b, qwen3-1.7b, got 'gpt'",
+        ),
+        (
+            {"front_router": {"guardrail": "armor"}},
+            "gateway.front_router.guardrail must be one of front, got 'armor'",
+        ),
+    ],
+)
+def test_a_router_that_cannot_work_is_refused(changes, problem):
+    assert problem in refused(document("front-router", **changes))
+
+
+def test_a_router_is_charged_by_its_instances(routed):
+    parts = {each.what: each for each in front_parts(resolve(routed).front, DEFAULT_USAGE)}
+    router = parts["front router on Cloud Run: 1 vCPU, 1 GiB"]
+    assert router.quantity == "1/1/10 instances"
+
+
+def test_a_guardrail_of_the_router_asks_the_template_of_its_region(made, routed):
+    found = made(routed)
+    told = router_settings(found, "europe-west4")["guard"]
+    template = "projects/acme-inference-front/locations/europe-west4/templates/"
+    assert told == {
+        "fail_open": False,
+        "template": f"{template}acme-front-router-front",
+        "timeout_ms": 1000,
+    }
+    assert sorted(each["location"] for each in found["Template"]) == ["europe-west4", "us-central1"]
+    granted = {(each["member"], each["role"]) for each in found["IAMMember"]}
+    account = "serviceAccount:acme-front-router-front@acme-inference-front.iam.gserviceaccount.com"
+    assert (account, "roles/modelarmor.user") in granted

@@ -2,12 +2,17 @@
 // Cloud Run, at another provider, or on any OpenAI-compatible server.
 //
 //	relay --config FILE [--port 8000] [--metrics-port 9013]
+//	relay --config-variable NAME [--port 8000] [--metrics-port 9013]
 //	relay --check-config FILE
 //
 // As a backend, it is behind a Service: for each request, it reads the model's name from the body,
 // replaces it with the target's name, adds the platform's credential, and streams the response back. As
 // the fallback of a model (`fallback` in the file), it is also a replica of the model's InferencePool:
 // it serves the metrics of an engine, so that the pool's picker chooses it if no engine has capacity.
+//
+// As the router of a front (`front` in the file), it is behind a global load balancer, outside all clusters:
+// for each request, it reads the model's name and passes the request to the gateway of a region that serves
+// it. It has no credential but for Model Armor, which can check prompts before that.
 //
 // Credentials are read at run time, from Secret Manager or as tokens of the pod's identity. Credentials
 // and bodies are never logged.
@@ -32,6 +37,7 @@ import (
 	"gke-inference/gateway/relay/internal/config"
 	"gke-inference/gateway/relay/internal/credential"
 	"gke-inference/gateway/relay/internal/fallback"
+	"gke-inference/gateway/relay/internal/front"
 	"gke-inference/gateway/relay/internal/relay"
 )
 
@@ -54,6 +60,7 @@ func parse(args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("relay", flag.ContinueOnError)
 	o.config.Flags(flags, "file of backends")
+	o.config.VariableFlag(flags, "backends")
 	flags.StringVar(&o.address, "address", "", "address to listen on; empty means all")
 	flags.StringVar(&o.account, "account", account, "folder of the pod's service account")
 	flags.IntVar(&o.port, "port", 8000, "port of the API and of /health")
@@ -88,6 +95,13 @@ func run(o options) error {
 		return err
 	}
 	hold := holding.New(o.bodies.Limits)
+	if file.Current().Front != nil {
+		router := front.New(&front.Router{
+			Config: file.Current, Hold: hold, Limits: o.bodies, Hosts: hosts,
+			Armor: credential.NewArmor(credential.NewStore()),
+		})
+		return serve(ctx, o, service{path: "/", handler: router, running: router.Running})
+	}
 	metrics := relay.NewMetrics(hold)
 	server := &relay.Server{
 		Config: file.Current, Metrics: metrics, Hold: hold, Limits: o.bodies,
@@ -105,7 +119,14 @@ func run(o options) error {
 		}
 		server.Admission = gate
 	}
-	return serve(ctx, o, relay.New(server), gate)
+	served := service{
+		path: "/v1/", handler: relay.New(server), running: server.Running,
+		own: promhttp.HandlerFor(server.Metrics.Registry, promhttp.HandlerOpts{}),
+	}
+	if gate != nil {
+		served.isReady, served.metrics = gate.IsReady, gate.ServeMetrics
+	}
+	return serve(ctx, o, served)
 }
 
 func newGate(
@@ -126,22 +147,38 @@ func newGate(
 	return gate, nil
 }
 
-func serve(ctx context.Context, o options, server *relay.Server, gate *fallback.Gate) error {
+// service is what the program serves in its role.
+type service struct {
+	// handler serves the requests for a path.
+	path    string
+	handler http.Handler
+	// running returns the number of active requests.
+	running func() int64
+	// isReady, metrics and own are nil if the role has no readiness of its own, no metrics of an engine, and
+	// none of its own.
+	isReady func() bool
+	metrics http.HandlerFunc
+	own     http.Handler
+}
+
+func serve(ctx context.Context, o options, served service) error {
 	var isDraining atomic.Bool
 	pages := http.NewServeMux()
-	pages.Handle("/v1/", server)
+	pages.Handle(served.path, served.handler)
 	pages.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
-		if isDraining.Load() || gate != nil && !gate.IsReady() {
+		if isDraining.Load() || served.isReady != nil && !served.isReady() {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})
 	// a restart does not help a fallback without budget
 	pages.HandleFunc("GET /alive", func(http.ResponseWriter, *http.Request) {})
-	if gate != nil {
-		pages.HandleFunc("GET /metrics", gate.ServeMetrics)
+	if served.metrics != nil {
+		pages.HandleFunc("GET /metrics", served.metrics)
 	}
 	own := http.NewServeMux()
-	own.Handle("/metrics", promhttp.HandlerFor(server.Metrics.Registry, promhttp.HandlerOpts{}))
+	if served.own != nil {
+		own.Handle("/metrics", served.own)
+	}
 	web, watched := program.Web(pages), program.Web(own)
 	web.IdleTimeout = 11 * time.Minute
 	ports, err := program.Listen(o.address, o.port, o.metricsPort)
@@ -160,7 +197,7 @@ func serve(ctx context.Context, o options, server *relay.Server, gate *fallback.
 	limit, done := context.WithTimeout(context.Background(), o.grace)
 	defer done()
 	if err := web.Shutdown(limit); err != nil {
-		slog.Warn("requests canceled", "running", server.Running())
+		slog.Warn("requests canceled", "running", served.running())
 	}
 	return watched.Close()
 }

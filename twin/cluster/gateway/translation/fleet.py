@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from gke_inference.catalogue.nearness import by_nearness
 from twin.cluster.gateway.translation.model import Endpoint
-from twin.world.nearness import by_nearness
 
 IMPORT_GROUP: Final = "networking.gke.io"
 IMPORT_KIND: Final = "GCPInferencePoolImport"

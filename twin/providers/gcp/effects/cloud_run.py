@@ -14,11 +14,14 @@ from twin.engines.stream_worker import personal_environment
 from twin.host import processes
 from twin.host.paths import REPOSITORY, TwinPaths
 from twin.host.ports import listens
-from twin.providers.gcp.effects import clients
+from twin.providers.gcp.checks.suppress import relative_path
+from twin.providers.gcp.effects import clients, secret_manager
 from twin.providers.gcp.effects.address import address
 from twin.providers.gcp.effects.base import Effect, World
 from twin.providers.gcp.iam.principals import Principal
 from twin.providers.gcp.resources.identity import project_number
+from twin.providers.gcp.resources.references import ATTACHMENT, FORWARDING_RULE
+from twin.toolchain import tool
 from twin.toolchain.python_environments import PythonEnvironment
 from twin.wire.property_values import CloudError, Json, as_list, as_object, get_path
 from twin.world.image_names import missing_in
@@ -36,7 +39,10 @@ _RESERVED: Final = re.compile(r"PORT|K_SERVICE|K_REVISION|K_CONFIGURATION")
 _PROGRAMS: Final[dict[str, tuple[Callable[[], PythonEnvironment], str]]] = {
     "personal": (personal_environment, "workloads.personal")
 }
-_IMAGE: Final = re.compile(rf"(?:^|/)({'|'.join(_PROGRAMS)})(?:[:@][^/]*)?$")
+_RELAY: Final = "relay"
+_IMAGE: Final = re.compile(rf"(?:^|/)({'|'.join([*_PROGRAMS, _RELAY])})(?:[:@][^/]*)?$")
+_HTTPS: Final = 443
+_ADDRESS: Final = "gcp:compute/address:Address"
 
 
 def process_of(resource_id: str, name: str, revision: int) -> str:
@@ -170,13 +176,25 @@ def _start(paths: TwinPaths, record: Record, values: Json, place: Place) -> None
     found = _IMAGE.search(str(container.get("image")))
     if found is None:
         return
-    environment, module = _PROGRAMS[found[1]]
-    python = environment().install(lambda _: None) / "bin" / "python"
     words = [str(word) for word in as_list(container.get("args")) or []]
+    if found[1] == _RELAY:
+        argv = [str(tool(_RELAY)), *words, f"--address={place.host}"]
+        texts = [str((as_object(each) or {}).get("value")) for each in _variables(container)]
+        google = secret_manager.url(paths)
+        own = {
+            "GCE_METADATA_HOST": google.removeprefix("http://"),
+            "MODEL_ARMOR_ENDPOINT": google + _caller(record, values).path,
+            "RELAY_HOSTS": _gateways(paths, " ".join(texts)),
+            "SSL_CERT_FILE": str(paths.ca_bundle),
+        }
+    else:
+        environment, module = _PROGRAMS[found[1]]
+        python = environment().install(lambda _: None) / "bin" / "python"
+        argv = [str(python), "-W", "ignore", "-m", module, *words]
+        own = {**clients.environment(paths, _caller(record, values)), **_signing(paths)}
     given = [as_object(each) or {} for each in _variables(container)]
     variables = {
-        **clients.environment(paths, _caller(record, values)),
-        **_signing(paths),
+        **own,
         **{str(each["name"]): str(each.get("value") or "") for each in given},
         "K_CONFIGURATION": record.name,
         "K_REVISION": _revision(record.name, place),
@@ -185,7 +203,6 @@ def _start(paths: TwinPaths, record: Record, values: Json, place: Place) -> None
         "PORT": str(place.port),
         "PYTHONPATH": str(REPOSITORY),
     }
-    argv = [str(python), "-W", "ignore", "-m", module, *words]
     processes.ensure(
         paths,
         process_of(record.id, record.name, place.revision),
@@ -194,6 +211,37 @@ def _start(paths: TwinPaths, record: Record, values: Json, place: Place) -> None
         ready=lambda: listens(place.port, place.host),
         timeout=_START_SECONDS,
     )
+
+
+def _gateways(paths: TwinPaths, settings: str) -> str:
+    """Return the gateway behind each Private Service Connect endpoint, as a relay reads it.
+
+    On this machine, an endpoint has an address on which nothing listens (rule cloud.run.egress).
+
+    Args:
+        paths: The twin.
+        settings: Settings of the relay, which call endpoints on the ports of their gateways.
+    """
+    store = Store(paths.cloud_db)
+    rules = {each.id: each for each in store.find(FORWARDING_RULE)}
+    attachments = {each.id: each for each in store.find(ATTACHMENT)}
+    addresses = {each.id: each for each in store.find(_ADDRESS)}
+    pairs: list[str] = []
+    for rule in rules.values():
+        attachment = attachments.get(relative_path(str(rule.inputs.get("target") or "")))
+        if attachment is None:
+            continue
+        gateway = rules.get(relative_path(str(attachment.inputs.get("targetService"))))
+        if gateway is None or not gateway.outputs.get("ipAddress"):
+            continue
+        given = str(rule.inputs.get("ipAddress"))
+        reserved = addresses.get(relative_path(given))
+        address = given if reserved is None else str(reserved.outputs.get("address"))
+        called = rf"(https?)://{re.escape(address)}((?::\d+)?)\b"
+        for scheme, suffix in set(re.findall(called, settings)):
+            at = f"{gateway.outputs['ipAddress']}{suffix or f':{_HTTPS}'}"
+            pairs.append(f"{address}{suffix}={scheme}://{at}")
+    return ",".join(pairs)
 
 
 def _caller(record: Record, values: Json) -> Principal:

@@ -1,6 +1,7 @@
 """Secret Manager's data plane: a small HTTP server on a loopback port, started on first use.
 
-It also answers for Identity-Aware Proxy (`sign_in`), and is stateless.
+It also answers for Identity-Aware Proxy (`sign_in`), and for Model Armor and the metadata server of
+instances on Cloud Run (`armor_api`), and is stateless.
 `python -m twin.providers.gcp.effects.secret_manager ROOT PORT` serves the methods that pods and
 operators call: access, addVersion, list, get, enable, disable and destroy of versions
 (docs.cloud.google.com/secret-manager/docs/reference/rest).
@@ -15,7 +16,7 @@ from typing import Final
 from twin.host.loopback_server import LoopbackServer, served_by
 from twin.host.own_callers import OwnHttpServer
 from twin.host.paths import TwinPaths
-from twin.providers.gcp.effects import secret_store, sign_in
+from twin.providers.gcp.effects import armor_api, secret_store, sign_in
 from twin.providers.gcp.iam.grants import SECRET, allows
 from twin.providers.gcp.iam.principals import Principal, split
 from twin.wire.http_answers import JSON, Answers
@@ -62,6 +63,8 @@ def is_of_versions(path: str) -> bool:
 def answer(store: Store, method: str, path: str, body: bytes) -> tuple[int, Json]:
     """Return status and body of the response to a call."""
     caller, path = split(path)
+    if armor_api.is_call(path):
+        return armor_api.answer(store, caller, path, body)
     match = _PATH.fullmatch(path.partition("?")[0])
     try:
         if match is None:

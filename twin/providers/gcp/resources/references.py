@@ -27,6 +27,7 @@ _CHECKS = (
 )
 _URL_MAPS = ("gcp:compute/uRLMap:URLMap", "gcp:compute/regionUrlMap:RegionUrlMap")
 FORWARDING_RULE = "gcp:compute/forwardingRule:ForwardingRule"
+RUN_SERVICE = "gcp:cloudrunv2/service:Service"
 ATTACHMENT = "gcp:compute/serviceAttachment:ServiceAttachment"
 HEALTH_CHECK = "gcp:compute/healthCheck:HealthCheck"
 RESOURCE_POLICY = "gcp:compute/resourcePolicy:ResourcePolicy"
@@ -134,7 +135,7 @@ _REFERENCES: dict[str, tuple[Reference, ...]] = {
         _SUB,
         _to("ipAddress", *_ADDRESSES, must_exist=False),
         _to("backendService", *_BACKENDS),
-        _to("target", *_PROXIES, must_exist=False),
+        _to("target", *_PROXIES, ATTACHMENT, must_exist=False),
     ),
     "compute/globalAddress": (_NET,),
     "compute/globalForwardingRule": (
@@ -148,6 +149,11 @@ _REFERENCES: dict[str, tuple[Reference, ...]] = {
         _NET,
         _SUB,
         _to("pscTargetService", ATTACHMENT, must_exist=False),
+        _to("cloudRun.service", RUN_SERVICE),
+    ),
+    "cloudrunv2/service": (
+        _to("template.vpcAccess.networkInterfaces[].network", NETWORK),
+        _to("template.vpcAccess.networkInterfaces[].subnetwork", SUBNETWORK),
     ),
     "compute/regionTargetHttpsProxy": (_to("urlMap", *_URL_MAPS),),
     "compute/regionUrlMap": (_to("defaultService", *_BACKENDS),),

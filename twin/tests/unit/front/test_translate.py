@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from gke_inference.catalogue.load_balancing import HEALTH_PATH
+from gke_inference.catalogue.nearness import by_nearness
 from twin.cluster.gateway.translation.model import Certificate
 from twin.front.dns import Probe, Prober, answer, probes, resolve
 from twin.front.envoy import cluster_name, clusters, listener
@@ -14,7 +15,7 @@ from twin.front.translate import fronts
 from twin.providers.gcp.resources.references import FORWARDING_RULE
 from twin.tests.fronts import ADDRESS, REGIONS, create, let_people_in, make_front
 from twin.tests.unit.gcp.conftest import PROJECT, Cloud, without_waits
-from twin.world.nearness import CLIENT_REGION, by_nearness
+from twin.world.nearness import CLIENT_REGION
 
 GATEWAYS = {region: f"127.32.251.{at}" for at, region in enumerate(REGIONS, 1)}
 

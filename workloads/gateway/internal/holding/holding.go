@@ -171,10 +171,13 @@ func (b *Body) End() {
 	}
 }
 
+// TooManyCode is the code of TooMany.
+const TooManyCode = "too_many_bodies"
+
 // TooMany refuses a body for which there is no room, before it is read.
 func TooMany(message string) *apierror.Error {
 	fault := &apierror.Error{
-		Status: http.StatusTooManyRequests, Type: "requests", Code: "too_many_bodies", Message: message,
+		Status: http.StatusTooManyRequests, Type: "requests", Code: TooManyCode, Message: message,
 	}
 	return fault.With("retry-after", "1")
 }

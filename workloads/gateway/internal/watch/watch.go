@@ -25,7 +25,12 @@ type File[T any] struct {
 }
 
 // Flags name the file.
-type Flags struct{ path, checked string }
+type Flags struct{ path, variable, checked string }
+
+// VariableFlag adds the flag of a variable with the contents, for programs whose platform has no files.
+func (f *Flags) VariableFlag(flags *flag.FlagSet, contents string) {
+	flags.StringVar(&f.variable, "config-variable", "", "environment variable with the "+contents+", in place of --config")
+}
 
 // Flags adds the flags of a file with these contents.
 func (f *Flags) Flags(flags *flag.FlagSet, contents string) {
@@ -35,7 +40,7 @@ func (f *Flags) Flags(flags *flag.FlagSet, contents string) {
 
 // Check returns an error if there is no file.
 func (f *Flags) Check() error {
-	if f.path == "" && f.checked == "" {
+	if f.path == "" && f.checked == "" && f.variable == "" {
 		return errors.New("--config: is required")
 	}
 	return nil
@@ -52,11 +57,25 @@ func Check[T any](flags Flags, parse func([]byte) (*T, error)) error {
 
 // Open reads the file for the first time.
 func Open[T any](flags Flags, parse func([]byte) (*T, error)) (*File[T], error) {
+	if flags.variable != "" {
+		return ofVariable(flags.variable, parse)
+	}
 	content, found, err := read("--config", flags.path, parse)
 	if err != nil {
 		return nil, err
 	}
 	file := &File[T]{path: flags.path, parse: parse, content: content}
+	file.current.Store(found)
+	return file, nil
+}
+
+// ofVariable reads the configuration of a process, which never changes.
+func ofVariable[T any](name string, parse func([]byte) (*T, error)) (*File[T], error) {
+	found, err := parse([]byte(os.Getenv(name)))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	file := &File[T]{}
 	file.current.Store(found)
 	return file, nil
 }
@@ -79,6 +98,9 @@ func (f *File[T]) Current() *T { return f.current.Load() }
 // Follow rereads the file until the context ends, and calls changed after each new version. An invalid
 // version is logged in one line and ignored; the previous version stays in use.
 func (f *File[T]) Follow(ctx context.Context, changed func(*T)) {
+	if f.path == "" {
+		return
+	}
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	for {

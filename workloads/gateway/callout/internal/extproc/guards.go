@@ -9,7 +9,7 @@ import (
 	"gke-inference/gateway/callout/internal/config"
 	"gke-inference/gateway/callout/internal/guard"
 	"gke-inference/gateway/callout/internal/openai"
-	"gke-inference/gateway/callout/internal/texts"
+	"gke-inference/gateway/internal/texts"
 	"gke-inference/gateway/internal/calls"
 	"gke-inference/gateway/internal/holding"
 )

@@ -11,7 +11,7 @@ import (
 
 	"gke-inference/gateway/callout/internal/config"
 	"gke-inference/gateway/callout/internal/openai"
-	"gke-inference/gateway/callout/internal/texts"
+	"gke-inference/gateway/internal/texts"
 )
 
 // Outcomes of a check, as counted in the metric.

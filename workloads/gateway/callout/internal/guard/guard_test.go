@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"gke-inference/gateway/callout/internal/config"
-	"gke-inference/gateway/callout/internal/texts"
+	"gke-inference/gateway/internal/texts"
 )
 
 // service is a guard that masks card numbers, and blocks a word.

@@ -15,6 +15,9 @@ import (
 var inRange = bounds.Of("relay")
 
 func (c *Config) check() error {
+	if c.Front != nil {
+		return c.checkFront()
+	}
 	if len(c.Backends) == 0 {
 		return fmt.Errorf("backends: must have one or more, got none")
 	}
@@ -116,6 +119,60 @@ func (f *Fallback) check(backends map[string]*Backend) error {
 	}
 	if f.InputUSD < 0 || f.OutputUSD < 0 || f.InputUSD+f.OutputUSD == 0 {
 		return fmt.Errorf("fallback: must have prices above 0, got %v and %v", f.InputUSD, f.OutputUSD)
+	}
+	return nil
+}
+
+func (c *Config) checkFront() error {
+	f := c.Front
+	switch {
+	case len(c.Backends) > 0 || c.Fallback != nil:
+		return fmt.Errorf("front: must be alone: a router of a front has no backends and no fallback")
+	case f.ServerName == "":
+		return fmt.Errorf("front.server_name: is required")
+	case len(f.Regions) == 0:
+		return fmt.Errorf("front.regions: must have one or more, got none")
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Regions)) {
+		if _, err := settings.WebAddress("front.regions."+name, f.Regions[name]); err != nil {
+			return err
+		}
+	}
+	if err := f.checkRegions("front.near", f.Near); err != nil {
+		return err
+	}
+	if f.Guard != nil {
+		parts := strings.Split(f.Guard.Template, "/")
+		if len(parts) != 6 || parts[0] != "projects" || parts[2] != "locations" || parts[4] != "templates" {
+			return fmt.Errorf("front.guard.template: must be projects/P/locations/L/templates/T, got %q", f.Guard.Template)
+		}
+		if f.Guard.TimeoutMS < 1 {
+			return fmt.Errorf("front.guard.timeout_ms: must be at least 1, got %d", f.Guard.TimeoutMS)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Models)) {
+		where := "front.models." + name
+		model := f.Models[name]
+		switch {
+		case model == nil:
+			return fmt.Errorf("%s: must be an object, got nothing", where)
+		case len(model.Regions) == 0:
+			return fmt.Errorf("%s.regions: must have one or more, got none", where)
+		case model.Fallback == name:
+			return fmt.Errorf("%s.fallback: must be another model, got %q", where, name)
+		}
+		if err := f.checkRegions(where+".regions", model.Regions); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *Front) checkRegions(where string, regions []string) error {
+	for at, name := range regions {
+		if _, has := f.Regions[name]; !has {
+			return fmt.Errorf("%s[%d]: must be one of front.regions, got %q", where, at, name)
+		}
 	}
 	return nil
 }

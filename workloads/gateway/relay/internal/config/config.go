@@ -20,6 +20,41 @@ type Config struct {
 	Backends map[string]*Backend `json:"backends"`
 	// Fallback is set if the program is a replica of a pool.
 	Fallback *Fallback `json:"fallback"`
+	// Front is set if the program routes the requests of a global load balancer to regions, and calls no
+	// backend itself.
+	Front *Front `json:"front"`
+}
+
+// Front has the gateways of regions, and the regions of models.
+type Front struct {
+	// ServerName is the name in the certificate of the gateways, and the host of requests for their health.
+	ServerName string `json:"server_name"`
+	// Regions are the addresses of the gateways, such as https://10.1.2.3.
+	Regions map[string]string `json:"regions"`
+	// Near are all regions, the nearest first.
+	Near []string `json:"near"`
+	// Models are the models that some regions do not serve, or that have a fallback.
+	Models map[string]*FrontModel `json:"models"`
+	// Guard checks prompts before they reach a region. Nil is none.
+	Guard *FrontGuard `json:"guard"`
+}
+
+// FrontGuard is a template of Model Armor.
+type FrontGuard struct {
+	// Template is projects/P/locations/L/templates/T.
+	Template string `json:"template"`
+	// FailOpen lets prompts pass for which there is no verdict.
+	FailOpen bool `json:"fail_open"`
+	// TimeoutMS is the maximum time to wait for a verdict.
+	TimeoutMS int `json:"timeout_ms"`
+}
+
+// FrontModel is where a model answers.
+type FrontModel struct {
+	// Regions are those that serve it, the nearest first.
+	Regions []string `json:"regions"`
+	// Fallback is the model that is requested, in any region, if no region serves this one. Empty is none.
+	Fallback string `json:"fallback"`
 }
 
 // Backend is one model that runs elsewhere.

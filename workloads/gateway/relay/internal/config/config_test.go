@@ -63,3 +63,35 @@ func TestAWrongValueIsRefusedByFieldRuleAndValue(t *testing.T) {
 		}
 	}
 }
+
+const ofFront = `
+front:
+  server_name: models.example.com
+  regions: {us-central1: "https://10.1.2.3"}
+  near: [us-central1]
+  models:
+    llama: {regions: [us-central1], fallback: gemini}
+`
+
+func TestAFrontHasRegionsAndNoBackends(t *testing.T) {
+	if _, err := Parse([]byte(ofFront)); err != nil {
+		t.Fatal(err)
+	}
+	for replaced, want := range map[string][2]string{
+		"near: [us-central1]":              {"near: [mars]", `front.near[0]: must be one of front.regions, got "mars"`},
+		"server_name: models.example.com":  {"server_name: ''", "front.server_name: is required"},
+		`"https://10.1.2.3"`:               {"10.1.2.3", `front.regions.us-central1: must be an http or https address, got "10.1.2.3"`},
+		"regions: [us-central1], fallback": {"fallback", "front.models.llama.regions: must have one or more, got none"},
+		"fallback: gemini":                 {"fallback: llama", `front.models.llama.fallback: must be another model, got "llama"`},
+		"near: [us-central1]\n": {
+			"near: [us-central1]\n  guard: {template: t, timeout_ms: 1}\n",
+			`front.guard.template: must be projects/P/locations/L/templates/T, got "t"`,
+		},
+		"front:": {valid + "front:", "front: must be alone: a router of a front has no backends and no fallback"},
+	} {
+		_, err := Parse([]byte(strings.Replace(ofFront, replaced, want[0], 1)))
+		if err == nil || err.Error() != want[1] {
+			t.Errorf("%s: got %v", want[0], err)
+		}
+	}
+}
