@@ -18,6 +18,7 @@ from scripts.terminal.console import CommandError, console
 from scripts.terminal.options import JsonOption, check_one, check_positive
 from scripts.terminal.tables import Listing, figure, measured, print_table
 from simulator.engine.replay import (
+    HTTP_SECONDS,
     Cluster,
     TraceRequest,
     least_request,
@@ -184,10 +185,11 @@ def _deployment(model: str, accelerator: str, chips: int, flags: list[str]) -> D
 def _cluster(deployments: list[Deployment], routing: str, seed: int) -> Cluster:
     if routing == _PICKER:
         has_adapters = deployments[0].flags.enable_lora
-        return picked(deployments, shipped(Facts(has_adapters=has_adapters)), seed)
+        config = shipped(Facts(has_adapters=has_adapters))
+        return picked(deployments, config, seed, HTTP_SECONDS)
     if routing == "random":
-        return Cluster(deployments, uniform(seed))
-    return Cluster(deployments, _ROUTES[routing]())
+        return Cluster(deployments, uniform(seed), http_seconds=HTTP_SECONDS)
+    return Cluster(deployments, _ROUTES[routing](), http_seconds=HTTP_SECONDS)
 
 
 def _row(cluster: Cluster, requests: list[TraceRequest], slo: Slo) -> Row:

@@ -54,6 +54,7 @@ class EngineCore:
             network=deployment.surroundings.host_network,
             experts=deployment.experts,
             speculation=deployment.speculation,
+            link=deployment.surroundings.link,
         )
         self.scheduler = Scheduler(
             KvCache(
@@ -79,6 +80,7 @@ class EngineCore:
         self._book_state()
         self.steps = 0
         """Steps computed since the start."""
+        self._asynchronous = flags.async_scheduling is not False
         self._slowdown = 1.0
         self._skip_ahead = skip_ahead
         self._step: Step | None = None
@@ -117,6 +119,8 @@ class EngineCore:
         self._cut()
         if self._step is None:
             self._idle_since = max(now, self._idle_since)
+        elif self._asynchronous:
+            request.first_step = self.scheduler.step + 1
         self.scheduler.add(request)
 
     def abort(self, request: Request, now: float) -> None:
@@ -229,9 +233,18 @@ class EngineCore:
         if self._skip_ahead:
             self._run = self._steady(begun)
             if self._run is not None:
+                self.scheduler.step += 1
                 self._reserve(self._run, 0)
                 return True
-        step = self.scheduler.schedule()
+        scheduler = self.scheduler
+        late = scheduler.step
+        if not scheduler.running and all(
+            each.loading or each.first_step > late for each in scheduler.waiting
+        ):  # nothing was there to schedule ahead
+            for request in scheduler.waiting:
+                request.first_step = 0
+        step = scheduler.schedule()
+        scheduler.step += 1
         self._to_load += step.loads
         for request in step.tier_loads:
             self._start_promotion(request, begun)
