@@ -244,14 +244,15 @@ class CostModel:
         return longer * adapter_factor(load.adapters) + self._other_seconds(load)
 
     @property
-    def _reached(self) -> Efficiency:
+    def reached(self) -> Efficiency:
+        """Efficiency of the engine."""
         return self.efficiency or efficiency_of(self.accelerator)
 
     @property
     def prefill(self) -> float:
         """Fraction of the peak at the precision of the weights that matrix products reach."""
-        is_narrow = self._peak_flops() > self.accelerator.bf16_tflops * 1e12
-        return self._reached.prefill * (self._reached.narrow if is_narrow else 1.0)
+        is_narrow = self.peak_flops > self.accelerator.bf16_tflops * 1e12
+        return self.reached.prefill * (self.reached.narrow if is_narrow else 1.0)
 
     def parts(self, load: StepLoad) -> StepParts:
         """Return the durations of a step at the peaks of the chips, over all stages in series."""
@@ -260,7 +261,7 @@ class CostModel:
         bandwidth = self.accelerator.bandwidth_gbps * 1e9 * chips
         attention, kv = self._attention_flops(micro), self._kv_bytes_of(micro)
         return StepParts(
-            (self.flops(micro) - attention) / (self._peak_flops() * chips),
+            (self.flops(micro) - attention) / (self.peak_flops * chips),
             (self._bytes_of(micro) - kv) / bandwidth,
             attention / (self.accelerator.bf16_tflops * 1e12 * chips),
             kv / bandwidth,
@@ -270,7 +271,7 @@ class CostModel:
         """Return the durations of a step's parts at the figures that engines reach."""
         if load.prefill_tokens + load.decode_tokens == 0:
             return StepParts(0.0, 0.0, 0.0, 0.0)
-        reached = self._reached
+        reached = self.reached
         slower = (reached.mixture if self.model.is_mixture else 1.0) / self.prefill
         if reached.attention is None:
             compute = self.compute_seconds(load) * slower
@@ -286,7 +287,7 @@ class CostModel:
     @property
     def fixed_seconds(self) -> float:
         """Time of a step that no hardware explains: scheduling, launches, sampling."""
-        reached = self._reached
+        reached = self.reached
         return reached.overhead_seconds + self.model.layers * reached.layer_seconds
 
     def _other_seconds(self, load: StepLoad) -> float:
@@ -297,7 +298,7 @@ class CostModel:
 
     def compute_seconds(self, load: StepLoad) -> float:
         """Return the duration of a step's operations at peak compute, over all stages in series."""
-        return self.flops(self.micro_batch(load)) / (self._peak_flops() * self._chips_of_stage)
+        return self.flops(self.micro_batch(load)) / (self.peak_flops * self._chips_of_stage)
 
     def memory_seconds(self, load: StepLoad) -> float:
         """Return the duration of a step's reads at peak bandwidth, over all stages in series."""
@@ -365,15 +366,22 @@ class CostModel:
         )
         return touched / group.hosts * 1e9 * model.bits / 8 + self._kv_bytes_of(load)
 
+    @property
+    def kv_bytes(self) -> float:
+        """Bytes of the KV cache of one token."""
+        return kv_token_bytes(self.model, self.kv_bits)
+
     def _kv_bytes_of(self, load: StepLoad) -> float:
         """Return the bytes of KV cache that one micro-batch reads in all stages."""
         context: float = load.context_tokens
         if load.distinct_tokens is not None and load.distinct_tokens < context:
             again = context - load.distinct_tokens
             context = load.distinct_tokens + SHARED_READ_COST * again
-        return context * kv_token_bytes(self.model, self.kv_bits)
+        return context * self.kv_bytes
 
-    def _peak_flops(self) -> float:
+    @property
+    def peak_flops(self) -> float:
+        """Operations per second of a chip at the precision of the weights."""
         chip = self.accelerator
         peak = chip.bf16_tflops
         if self.model.bits == 8:
@@ -386,10 +394,11 @@ class CostModel:
         """Return the time of the messages of a step, over all stages in series."""
         micro = self.micro_batch(load)
         tokens = micro.prefill_tokens + micro.decode_tokens
-        return self._links.seconds(tokens * (self.experts or ExpertGroup(1)).hosts)
+        return self.links.seconds(tokens * (self.experts or ExpertGroup(1)).hosts)
 
     @cached_property
-    def _links(self) -> Links:
+    def links(self) -> Links:
+        """Messages of a step."""
         model, chip = self.model, self.accelerator
         if self.experts is not None:
             return all_to_alls(

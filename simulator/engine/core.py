@@ -27,6 +27,21 @@ _LOOK_AHEAD_STEPS = 64
 """Maximum number of steps computed in advance; an arrival discards the rest."""
 
 
+def cost_model(deployment: Deployment) -> CostModel:
+    """Return the model of an engine's step times."""
+    return CostModel(
+        deployment.shape,
+        deployment.surroundings.accelerator,
+        deployment.chips,
+        deployment.kv_bits,
+        stages=deployment.flags.pipeline_parallel_size or 1,
+        network=deployment.surroundings.host_network,
+        experts=deployment.experts,
+        speculation=deployment.speculation,
+        link=deployment.surroundings.link,
+    )
+
+
 class EngineCore:
     """An engine that turns requests into timestamps and metrics.
 
@@ -45,17 +60,7 @@ class EngineCore:
     ) -> None:
         flags = deployment.flags
         self.deployment = deployment
-        self.cost = CostModel(
-            deployment.shape,
-            deployment.surroundings.accelerator,
-            deployment.chips,
-            deployment.kv_bits,
-            stages=deployment.flags.pipeline_parallel_size or 1,
-            network=deployment.surroundings.host_network,
-            experts=deployment.experts,
-            speculation=deployment.speculation,
-            link=deployment.surroundings.link,
-        )
+        self.cost = cost_model(deployment)
         self.scheduler = Scheduler(
             KvCache(
                 deployment.kv_blocks,

@@ -12,7 +12,7 @@ from itertools import count
 from zlib import crc32
 
 from simulator.engine.core import EngineCore
-from simulator.engine.kv_cache import block_hashes, salt_of
+from simulator.engine.kv_cache import PrefixStats, block_hashes, salt_of
 from simulator.engine.request import FinishReason, Request
 from simulator.engine.settings import Deployment
 
@@ -83,6 +83,9 @@ class Replay:
 
     outcomes: list[Outcome]
     engines: list[EngineCore]
+    """None if the compiled core played the trace."""
+    compiled: PrefixStats | None = None
+    """The counters of the prefix caches, if the compiled core played the trace."""
 
     @property
     def seconds(self) -> float:
@@ -99,8 +102,10 @@ class Replay:
     @property
     def prefix_hit_ratio(self) -> float | None:
         """Fraction of the prompt tokens found in the caches, 0 to 1; None without look-ups."""
-        queries = sum(engine.scheduler.cache.stats.queries for engine in self.engines)
-        hits = sum(engine.scheduler.cache.stats.hits for engine in self.engines)
+        stats = [engine.scheduler.cache.stats for engine in self.engines]
+        stats += [self.compiled] if self.compiled is not None else []
+        queries = sum(each.queries for each in stats)
+        hits = sum(each.hits for each in stats)
         return hits / queries if queries else None
 
     def mean_ttft(self) -> float:
