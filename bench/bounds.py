@@ -77,6 +77,9 @@ def _ratio_error(field: str) -> Callable[[list[Row]], float | None]:
     return value
 
 
+_DENSE = "all of dense models"
+"""Row of `engine`. Its bounds are the median and P99 errors that the best published simulator has
+over 36 runs that it was not fitted to: BLIS, inference-sim's blog of 2026-08-06."""
 BOUNDS: dict[str, tuple[Bound, ...]] = {
     "preview": (
         Bound("preview of prod, seconds", _of("stack", "prod", "preview_s"), 10.0),
@@ -90,6 +93,18 @@ BOUNDS: dict[str, tuple[Bound, ...]] = {
     "scale": (
         Bound(
             "1,000 nodes, 2,000 pods, seconds", _of("nodes", 1000, "nodes_ready", "pods_ready"), 45
+        ),
+    ),
+    "engine": (
+        Bound(
+            "dense runs, mean answer, largest error in %", _of("run", _DENSE, "e2e_largest"), 6.7
+        ),
+        Bound("dense runs, P99 of answers, error in %", _of("run", _DENSE, "e2e_p99_largest"), 9.2),
+        Bound(
+            "dense runs, time per token, median error in %", _of("run", _DENSE, "tpot_median"), 7.1
+        ),
+        Bound(
+            "dense runs, first token, median error in %", _of("run", _DENSE, "ttft_median"), 17.6
         ),
     ),
     "disagg": (

@@ -114,6 +114,12 @@ def callout() -> None:
 
 
 @bench.command()
+def engine() -> None:
+    """Compare the engine model with runs of real engines."""
+    _run("engine")
+
+
+@bench.command()
 def disagg() -> None:
     """Simulate disaggregated serving and compare it with whole replicas."""
     _run("disagg")

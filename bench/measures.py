@@ -15,6 +15,7 @@ import yaml
 from bench import disagg
 from bench.cache import cache_rows
 from bench.diffusion import diffusion_rows
+from bench.engine_model import engine_rows
 from bench.gateway import bench_gateway
 from bench.kv_tiers import tier_rows
 from bench.ladder import ladder_rows
@@ -137,6 +138,7 @@ MEASURES: dict[str, Callable[[Engine, int], list[Row]]] = {
     "serving": serving_rows,
     "scale": scale_rows,
     "setup": setup_rows,
+    "engine": lambda _engine, _runs: _print_rows(engine_rows()),
     "disagg": lambda _engine, _runs: _print_rows(disagg.rows()),
     "plan": lambda _engine, runs: plan_rows(runs),
     "diffusion": lambda _engine, _runs: diffusion_rows(),

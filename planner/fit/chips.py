@@ -76,19 +76,34 @@ class Efficiency:
     mixture: float = 1.0
     """Factor by which a mixture of experts computes slower than a dense model of its active size,
     due to many small matrix products and unevenly distributed tokens."""
+    attention: float | None = None
+    """Fraction of the peak at 16 bits that the attention of prompts reaches; None: attention
+    computes and reads while the matrix products do."""
+    kv: float | None = None
+    """Fraction of peak bandwidth at which attention reads the KV cache, if it takes its own
+    time; None: `decode`."""
+    layer_seconds: float = 0.0
+    """Additional time of a step for each layer, for the kernels that do little work."""
+    narrow: float = 1.0
+    """Share of `prefill` that matrix products reach of a peak above that of 16 bits: activations
+    must be quantized first."""
 
 
 EFFICIENCY = {
-    "gpu": Efficiency(0.55, 0.75, 0.0012, mixture=1.12),
+    "gpu": Efficiency(
+        0.635, 0.93, 0.0, mixture=1.27, attention=0.5, kv=0.76, layer_seconds=5.2e-5, narrow=0.72
+    ),
+    "nvidia-l4": Efficiency(0.55, 0.75, 0.0012, mixture=1.27),
     "tpu": Efficiency(0.50, 0.65, 0.0018, mixture=3.0),
     "tpu7x": Efficiency(0.80, 0.50, 0.0040, mixture=6.0),
     "cpu": Efficiency(0.30, 0.50, 0.004),
 }
-"""Efficiency by accelerator, or otherwise by kind. GPU: llm-d's ladder of rates, MLPerf's vLLM
-point, and for mixtures the prompts of gpt-oss-120b on H200 that llm-d measured to calibrate its
-router: 8,192 tokens in 242 ms (guides/pd-disaggregation, peakPrefillThroughput 33821). TPU7x:
-fitted to all its points. Other TPUs: Llama 3.3 70B on v6e; the mixture as on TPU7x. CPU: assumed.
-docs/engine-model.md reports the errors."""
+"""Efficiency by accelerator, or otherwise by kind. GPU: fitted to the first half of a run of Llama
+3.1 8B on one RTX PRO 6000 and to the rows of that model on one H100 (simulator/engine/accuracy.py),
+and for mixtures to the prompts of gpt-oss-120b on H200 that llm-d measured to calibrate its router:
+8,192 tokens in 242 ms (guides/pd-disaggregation, peakPrefillThroughput 33821). L4: its published
+points reach less of the bandwidth. TPU7x: fitted to all its points. Other TPUs: Llama 3.3 70B on
+v6e; the mixture as on TPU7x. CPU: assumed. docs/engine-model.md reports the errors."""
 
 
 def efficiency_of(chip: Accelerator) -> Efficiency:
@@ -101,6 +116,16 @@ SHARED_READ_COST = 0.3
 that several sequences share finds part of them in the chip's cache."""
 COLLECTIVE_LATENCY_SECONDS = 12e-6
 """Latency of an all-reduce of a small tensor among the chips of a node."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """What connects the chips of one host."""
+
+    gbps: float
+    """What a collective sends, one way, in 10^9 bytes per second."""
+    latency_seconds: float = COLLECTIVE_LATENCY_SECONDS
+    """Latency of an all-reduce of a small tensor."""
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,13 @@ class Links:
         return Links(self.fixed + other.fixed, self.per_token + other.per_token)
 
 
-def all_reduces(layers: int, hidden: int, chips: int, link_gbps: float) -> Links:
+def all_reduces(
+    layers: int,
+    hidden: int,
+    chips: int,
+    link_gbps: float,
+    latency: float = COLLECTIVE_LATENCY_SECONDS,
+) -> Links:
     """Return two all-reduces in each layer, over the chips that share it.
 
     Args:
@@ -60,11 +66,12 @@ def all_reduces(layers: int, hidden: int, chips: int, link_gbps: float) -> Links
         hidden: Width of the model.
         chips: Chips over which a layer is split.
         link_gbps: Bandwidth between chips, one way, in 10^9 bytes per second.
+        latency: Seconds of an all-reduce of a small tensor.
     """
     if chips == 1:
         return Links()
     moved = 2 * (chips - 1) / chips * hidden * 2
-    return Links(2 * layers * COLLECTIVE_LATENCY_SECONDS, 2 * layers * moved / (link_gbps * 1e9))
+    return Links(2 * layers * latency, 2 * layers * moved / (link_gbps * 1e9))
 
 
 def hops(stages: int, hidden: int, network: HostNetwork) -> Links:

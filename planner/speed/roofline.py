@@ -17,6 +17,7 @@ from planner.fit.chips import (
     Accelerator,
     Efficiency,
     HostNetwork,
+    Link,
     efficiency_of,
 )
 from planner.speed.links import ALLGATHER, Exchange, Links, all_reduces, all_to_alls, hops
@@ -70,6 +71,22 @@ class StepLoad:
             distinct_tokens=distinct,
             prompt_context=0,
         )
+
+
+@dataclass(frozen=True)
+class StepParts:
+    """Durations of a step's parts at the peaks of the chips, in seconds."""
+
+    product_compute: float
+    product_reads: float
+    attention_compute: float
+    attention_reads: float
+
+    @property
+    def seconds(self) -> float:
+        """Products and attention, one after the other; each computes and reads at once."""
+        products = max(self.product_compute, self.product_reads)
+        return products + max(self.attention_compute, self.attention_reads)
 
 
 def experts_touched(model: ModelShape, tokens: float) -> float:
@@ -139,19 +156,31 @@ class CostModel:
     """Expert parallelism; `chips` are then those of one host."""
     speculation: Speculation | None = None
     """Speculative decoding; a step then generates several tokens for each sequence."""
+    link: Link | None = None
+    """What connects the chips of a host; None: the accelerator's link at its full rate."""
 
     def step_seconds(self, load: StepLoad) -> float:
         """Return the duration of a step that generates one token for each sequence.
 
-        The longer of compute and memory time, plus the rest. A mixture-of-experts model reads more
-        of its weights as the batch grows. With speculative decoding, a step generates several
-        tokens: the duration is then its share of one token. What prompts add is not divided, and
-        hides only behind that share of the reads: no step computes more than the chips can.
+        Matrix products and attention each take the longer of their compute time and of the time of
+        their reads, one after the other, and the rest adds up. Where the efficiency of attention is
+        not known, the two are one: the longer of all computing and all reading. A
+        mixture-of-experts model reads more of its weights as the batch grows. With speculative
+        decoding, a step generates several tokens: the duration is then its share of one token. What
+        prompts add is not divided, and hides only behind that share of the reads: no step computes
+        more than the chips can.
         """
-        compute = self._of_one_token(load, self._reached_compute, None)
-        memory = self._of_one_token(load, self._reached_memory, None)
+        guess = self.speculation
+        if guess is None or not load.decode_tokens:
+            return self._whole_seconds(load)
+
+        def of(part: str) -> float:
+            return self._of_one_token(load, lambda each: getattr(self._reached_parts(each), part))
+
+        longer = max(of("product_compute"), of("product_reads"))
+        longer += max(of("attention_compute"), of("attention_reads"))
         rest = self._of_one_token(load, self._other_seconds, self._draft_seconds)
-        return max(compute, memory) * adapter_factor(load.adapters) + rest
+        return longer * adapter_factor(load.adapters) + rest
 
     def step_flops(self, load: StepLoad) -> float:
         """Return the operations of a step that generates one token for each sequence."""
@@ -163,13 +192,13 @@ class CostModel:
 
     def step_written_tokens(self, load: StepLoad) -> float:
         """Return the tokens that a step writes into the KV cache, including rejected drafts."""
-        return self._of_one_token(load, lambda of: of.prefill_tokens + of.decode_tokens, None)
+        return self._of_one_token(load, lambda of: of.prefill_tokens + of.decode_tokens)
 
     def _of_one_token(
         self,
         load: StepLoad,
         whole: Callable[[StepLoad], float],
-        draft: Callable[[StepLoad], float] | None,
+        draft: Callable[[StepLoad], float] | None = None,
     ) -> float:
         """Return what a step costs, divided by the tokens that it generates for a sequence.
 
@@ -193,7 +222,7 @@ class CostModel:
     def _draft_seconds(self, decoding: StepLoad) -> float:
         """Return the time of a draft pass: a layer of the model and the logits."""
         reached = self.efficiency or efficiency_of(self.accelerator)
-        layer = (self._whole_seconds(decoding) - reached.overhead_seconds) / self.model.layers
+        layer = (self._whole_seconds(decoding) - self.fixed_seconds) / self.model.layers
         bandwidth = self.accelerator.bandwidth_gbps * 1e9 * self._chips_of_stage * reached.decode
         return layer + self._head_bytes() / bandwidth + pass_seconds()
 
@@ -209,32 +238,67 @@ class CostModel:
 
     def _whole_seconds(self, load: StepLoad) -> float:
         """Return the duration of a step without speculation."""
-        longer = max(self._reached_compute(load), self._reached_memory(load))
-        return longer * adapter_factor(load.adapters) + self._other_seconds(load)
-
-    def _reached_compute(self, load: StepLoad) -> float:
-        """Return the duration of a step's operations at the compute that engines reach."""
-        reached = self.efficiency or efficiency_of(self.accelerator)
-        slower = reached.mixture if self.model.is_mixture else 1.0
-        return self.compute_seconds(load) / reached.prefill * slower
-
-    def _reached_memory(self, load: StepLoad) -> float:
-        """Return the duration of a step's reads at the bandwidth that engines reach."""
         if load.prefill_tokens + load.decode_tokens == 0:
             return 0.0
-        reached = self.efficiency or efficiency_of(self.accelerator)
-        return self.memory_seconds(load) / reached.decode
+        longer = self._reached_parts(load).seconds
+        return longer * adapter_factor(load.adapters) + self._other_seconds(load)
+
+    @property
+    def reached(self) -> Efficiency:
+        """Efficiency of the engine."""
+        return self.efficiency or efficiency_of(self.accelerator)
+
+    @property
+    def prefill(self) -> float:
+        """Fraction of the peak at the precision of the weights that matrix products reach."""
+        is_narrow = self.peak_flops > self.accelerator.bf16_tflops * 1e12
+        return self.reached.prefill * (self.reached.narrow if is_narrow else 1.0)
+
+    def parts(self, load: StepLoad) -> StepParts:
+        """Return the durations of a step at the peaks of the chips, over all stages in series."""
+        micro = self.micro_batch(load)
+        chips = self._chips_of_stage
+        bandwidth = self.accelerator.bandwidth_gbps * 1e9 * chips
+        attention, kv = self._attention_flops(micro), self._kv_bytes_of(micro)
+        return StepParts(
+            (self.flops(micro) - attention) / (self.peak_flops * chips),
+            (self._bytes_of(micro) - kv) / bandwidth,
+            attention / (self.accelerator.bf16_tflops * 1e12 * chips),
+            kv / bandwidth,
+        )
+
+    def _reached_parts(self, load: StepLoad) -> StepParts:
+        """Return the durations of a step's parts at the figures that engines reach."""
+        if load.prefill_tokens + load.decode_tokens == 0:
+            return StepParts(0.0, 0.0, 0.0, 0.0)
+        reached = self.reached
+        slower = (reached.mixture if self.model.is_mixture else 1.0) / self.prefill
+        if reached.attention is None:
+            compute = self.compute_seconds(load) * slower
+            return StepParts(compute, self.memory_seconds(load) / reached.decode, 0.0, 0.0)
+        parts = self.parts(load)
+        return StepParts(
+            parts.product_compute * slower,
+            parts.product_reads / reached.decode,
+            parts.attention_compute / reached.attention,
+            parts.attention_reads / (reached.kv or reached.decode),
+        )
+
+    @property
+    def fixed_seconds(self) -> float:
+        """Time of a step that no hardware explains: scheduling, launches, sampling."""
+        reached = self.reached
+        return reached.overhead_seconds + self.model.layers * reached.layer_seconds
 
     def _other_seconds(self, load: StepLoad) -> float:
         """Return the time of a step's messages, and the time that no hardware explains."""
         if load.prefill_tokens + load.decode_tokens == 0:
             return 0.0
-        reached = self.efficiency or efficiency_of(self.accelerator)
-        return self.link_seconds(load) + reached.overhead_seconds
+        return self.link_seconds(load) + self.fixed_seconds
 
     def compute_seconds(self, load: StepLoad) -> float:
         """Return the duration of a step's operations at peak compute, over all stages in series."""
-        return self.flops(self.micro_batch(load)) / (self._peak_flops() * self._chips_of_stage)
+        return self.flops(self.micro_batch(load)) / (self.peak_flops * self._chips_of_stage)
 
     def memory_seconds(self, load: StepLoad) -> float:
         """Return the duration of a step's reads at peak bandwidth, over all stages in series."""
@@ -274,12 +338,15 @@ class CostModel:
     def flops(self, load: StepLoad) -> float:
         """Return the floating-point operations of a step: two per parameter and token."""
         tokens = load.prefill_tokens + load.decode_tokens
-        width = self.model.query_width or self.model.hidden
-        attention = 4.0 * self.model.layers * width * load.attention_pairs
+        attention = self._attention_flops(load)
         padding = 0.0
         if self.accelerator.kind == "gpu":  # TPU kernels have other tiles, and their own factor
             padding = self.model.expert_billion * padded_tokens(self.model, tokens)
         return 2e9 * (self.model.active_billion * tokens + padding) + attention
+
+    def _attention_flops(self, load: StepLoad) -> float:
+        width = self.model.query_width or self.model.hidden
+        return 4.0 * self.model.layers * width * load.attention_pairs
 
     def read_bytes(self, load: StepLoad) -> float:
         """Return the bytes of weights and KV cache that a step reads."""
@@ -297,14 +364,24 @@ class CostModel:
             expert=model.expert_billion,
             copies=group.copies,
         )
-        weights = touched / group.hosts * 1e9 * model.bits / 8
+        return touched / group.hosts * 1e9 * model.bits / 8 + self._kv_bytes_of(load)
+
+    @property
+    def kv_bytes(self) -> float:
+        """Bytes of the KV cache of one token."""
+        return kv_token_bytes(self.model, self.kv_bits)
+
+    def _kv_bytes_of(self, load: StepLoad) -> float:
+        """Return the bytes of KV cache that one micro-batch reads in all stages."""
         context: float = load.context_tokens
         if load.distinct_tokens is not None and load.distinct_tokens < context:
             again = context - load.distinct_tokens
             context = load.distinct_tokens + SHARED_READ_COST * again
-        return weights + context * kv_token_bytes(self.model, self.kv_bits)
+        return context * self.kv_bytes
 
-    def _peak_flops(self) -> float:
+    @property
+    def peak_flops(self) -> float:
+        """Operations per second of a chip at the precision of the weights."""
         chip = self.accelerator
         peak = chip.bf16_tflops
         if self.model.bits == 8:
@@ -317,10 +394,11 @@ class CostModel:
         """Return the time of the messages of a step, over all stages in series."""
         micro = self.micro_batch(load)
         tokens = micro.prefill_tokens + micro.decode_tokens
-        return self._links.seconds(tokens * (self.experts or ExpertGroup(1)).hosts)
+        return self.links.seconds(tokens * (self.experts or ExpertGroup(1)).hosts)
 
     @cached_property
-    def _links(self) -> Links:
+    def links(self) -> Links:
+        """Messages of a step."""
         model, chip = self.model, self.accelerator
         if self.experts is not None:
             return all_to_alls(
@@ -331,10 +409,13 @@ class CostModel:
                     model.experts,
                     model.active_experts,
                     model.hidden,
-                    chip.link_gbps,
+                    self.link.gbps if self.link else chip.link_gbps,
                     self.network,
                     self.experts.backend,
                 ),
             )
-        inside = all_reduces(model.layers, model.hidden, self._chips_of_stage, chip.link_gbps)
+        link = self.link or Link(chip.link_gbps)
+        inside = all_reduces(
+            model.layers, model.hidden, self._chips_of_stage, link.gbps, link.latency_seconds
+        )
         return inside + hops(self.stages, model.hidden, self.network)

@@ -17,8 +17,11 @@ from planner.fit.chips import ACCELERATORS, WORDS
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.options import JsonOption, check_one, check_positive
 from scripts.terminal.tables import Listing, figure, measured, print_table
+from simulator.engine import compiled
 from simulator.engine.replay import (
+    HTTP_SECONDS,
     Cluster,
+    Replay,
     TraceRequest,
     least_request,
     prefix_affine,
@@ -41,6 +44,8 @@ _ROUTES = {
 }
 _PICKER = "picker"
 _SECONDS = 30.0
+_COMPILED_FROM = 20_000
+"""Requests from which on the compiled core is faster, also where it must be compiled first."""
 
 
 def replay(
@@ -105,8 +110,7 @@ def replay(
     rows: list[Row] = []
     for offered, requests in asked:
         for count in replicas or [1]:
-            cluster = _cluster([deployment] * count, routing, seed)
-            row = _row(cluster, requests, slo)
+            row = _row(_played(deployment, count, routing, seed, requests), slo)
             rows.append({"replicas": count, "rate_qps": offered, "routing": routing, **row})
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
@@ -184,14 +188,29 @@ def _deployment(model: str, accelerator: str, chips: int, flags: list[str]) -> D
 def _cluster(deployments: list[Deployment], routing: str, seed: int) -> Cluster:
     if routing == _PICKER:
         has_adapters = deployments[0].flags.enable_lora
-        return picked(deployments, shipped(Facts(has_adapters=has_adapters)), seed)
+        config = shipped(Facts(has_adapters=has_adapters))
+        return picked(deployments, config, seed, HTTP_SECONDS)
     if routing == "random":
-        return Cluster(deployments, uniform(seed))
-    return Cluster(deployments, _ROUTES[routing]())
+        return Cluster(deployments, uniform(seed), http_seconds=HTTP_SECONDS)
+    return Cluster(deployments, _ROUTES[routing](), http_seconds=HTTP_SECONDS)
 
 
-def _row(cluster: Cluster, requests: list[TraceRequest], slo: Slo) -> Row:
-    result = cluster.play(requests)
+def _played(
+    deployment: Deployment, count: int, routing: str, seed: int, requests: list[TraceRequest]
+) -> Replay:
+    """Return the outcomes of a trace; of a large one from the compiled core, where it has all."""
+    is_plain = not any(each.adapter or each.priority for each in requests)
+    if (
+        len(requests) >= _COMPILED_FROM
+        and routing in compiled.ROUTES
+        and is_plain
+        and compiled.supports(deployment)
+    ):
+        return compiled.replay(requests, deployment, count, routing, HTTP_SECONDS)
+    return _cluster([deployment] * count, routing, seed).play(requests)
+
+
+def _row(result: Replay, slo: Slo) -> Row:
     summary, hits = report_of(result).summary(slo), result.prefix_hit_ratio
     return {
         "requests": summary.sent,

@@ -14,6 +14,7 @@ simulated over published. Each point is then simulated with figures that were fi
 """
 
 import csv
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ import numpy as np
 from planner.fit.chips import Efficiency, accelerator, efficiency_of, network_of_host
 from planner.speed.links import HIGH_THROUGHPUT
 from planner.speed.points import group, kv_bits_of, rows, sequences_of, shape_of_row, stages_of
-from planner.speed.roofline import CostModel, ExpertGroup, StepLoad
+from planner.speed.roofline import CostModel, ExpertGroup, StepLoad, StepParts
 from simulator.engine import DATA
 from simulator.engine.replay import TraceRequest, replay, round_robin
 from simulator.engine.settings import PREFIX, EngineError, deploy
@@ -35,8 +36,12 @@ _PREFILL = np.round(np.arange(0.10, 1.0, 0.05), 2)
 _DECODE = np.round(np.arange(0.15, 1.0, 0.05), 2)
 _OVERHEAD = np.array((0.0005, 0.0012, 0.0018, 0.0025, 0.004, 0.006, 0.009, 0.013, 0.02))
 _MIXTURE = np.array((1.0, 1.5, 2.0, 3.0, 4.0, 6.0))
-_GRID = np.array(np.meshgrid(_PREFILL, _DECODE, _OVERHEAD, _MIXTURE, indexing="ij")).reshape(4, -1)
-"""A column per candidate: prefill, decode, overhead, mixture."""
+_FITTED = np.array(np.meshgrid(_PREFILL, _DECODE, _OVERHEAD, _MIXTURE, indexing="ij")).reshape(
+    4, -1
+)
+_GRID = np.concatenate([_FITTED, _FITTED[:2]])
+"""A column per candidate: prefill, decode, overhead, mixture, and again the first two for
+attention, which a fit does not tell apart."""
 _STEP_TOKENS = 8192
 _VLLM_FAMILIES = {
     "nvidia-l4": "L4",
@@ -64,11 +69,18 @@ class Point:
 
     def simulated(self, grid: np.ndarray) -> np.ndarray:
         """Return the model's value of the quantity for each column of a grid of figures."""
-        prefill, decode, overhead, mixture = grid
+        prefill, decode, overhead, mixture, attention, kv = grid
         mean = np.zeros(grid.shape[1])
         for step in self.steps:
-            compute = step.compute / prefill * (mixture if self.mixture else 1.0)
-            mean += step.part * (np.maximum(compute, step.memory / decode) + step.links + overhead)
+            peak = step.peak
+            compute = peak.product_compute / prefill * (mixture if self.mixture else 1.0)
+            own = np.maximum(peak.attention_compute / attention, peak.attention_reads / kv)
+            longer = np.maximum(compute, peak.product_reads / decode) + own
+            if np.isnan(attention).all():  # attention has no time of its own
+                compute = compute + peak.attention_compute / prefill
+                reads = (peak.product_reads + peak.attention_reads) / decode
+                longer = np.maximum(compute, reads)
+            mean += step.part * (longer + step.links + overhead)
         if self.quantity == "ms between tokens":
             return mean * 1e3
         return self.sequences / mean * self.replicas
@@ -79,8 +91,7 @@ class MeanStep:
     """A kind of step: its share of all steps, and its time at peak in seconds."""
 
     part: float
-    compute: float
-    memory: float
+    peak: StepParts
     links: float
 
 
@@ -124,8 +135,18 @@ class Family:
 
 
 def _engine_figures(point: Point) -> np.ndarray:
-    used = efficiency_of(accelerator(point.row["accelerator"]))
-    return np.array([[used.prefill], [used.decode], [used.overhead_seconds], [used.mixture]])
+    chip, shape = accelerator(point.row["accelerator"]), shape_of_row(point.row)
+    used = efficiency_of(chip)
+    model = CostModel(shape, chip, 1)
+    figures = (
+        model.prefill,
+        used.decode,
+        model.fixed_seconds,
+        used.mixture,
+        used.attention or math.nan,
+        used.kv or used.decode,
+    )
+    return np.array([[each] for each in figures])
 
 
 def family_of(row: Mapping[str, str]) -> str:
@@ -167,9 +188,7 @@ def _steps(model: CostModel, count: float, given: float, made: float) -> tuple[M
 
 
 def _mean_step(model: CostModel, load: StepLoad, part: float) -> MeanStep:
-    return MeanStep(
-        part, model.compute_seconds(load), model.memory_seconds(load), model.link_seconds(load)
-    )
+    return MeanStep(part, model.parts(load), model.link_seconds(load))
 
 
 def _points(row: Mapping[str, str]) -> list[Point]:
@@ -235,7 +254,7 @@ def families() -> tuple[Family, ...]:
             Compared(point, float(point.simulated(figures)[0]))
             for point, figures in zip(points, without, strict=True)
         )
-        prefill, decode, overhead, mixture = (float(value[0]) for value in best)
+        prefill, decode, overhead, mixture = (float(value[0]) for value in best[:4])
         found.append(Family(name, Efficiency(prefill, decode, overhead, mixture), compared))
     return tuple(sorted(found, key=lambda family: (-len(family.compared), family.name)))
 

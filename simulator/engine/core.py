@@ -27,6 +27,21 @@ _LOOK_AHEAD_STEPS = 64
 """Maximum number of steps computed in advance; an arrival discards the rest."""
 
 
+def cost_model(deployment: Deployment) -> CostModel:
+    """Return the model of an engine's step times."""
+    return CostModel(
+        deployment.shape,
+        deployment.surroundings.accelerator,
+        deployment.chips,
+        deployment.kv_bits,
+        stages=deployment.flags.pipeline_parallel_size or 1,
+        network=deployment.surroundings.host_network,
+        experts=deployment.experts,
+        speculation=deployment.speculation,
+        link=deployment.surroundings.link,
+    )
+
+
 class EngineCore:
     """An engine that turns requests into timestamps and metrics.
 
@@ -45,16 +60,7 @@ class EngineCore:
     ) -> None:
         flags = deployment.flags
         self.deployment = deployment
-        self.cost = CostModel(
-            deployment.shape,
-            deployment.surroundings.accelerator,
-            deployment.chips,
-            deployment.kv_bits,
-            stages=deployment.flags.pipeline_parallel_size or 1,
-            network=deployment.surroundings.host_network,
-            experts=deployment.experts,
-            speculation=deployment.speculation,
-        )
+        self.cost = cost_model(deployment)
         self.scheduler = Scheduler(
             KvCache(
                 deployment.kv_blocks,
@@ -79,6 +85,7 @@ class EngineCore:
         self._book_state()
         self.steps = 0
         """Steps computed since the start."""
+        self._asynchronous = flags.async_scheduling is not False
         self._slowdown = 1.0
         self._skip_ahead = skip_ahead
         self._step: Step | None = None
@@ -117,6 +124,8 @@ class EngineCore:
         self._cut()
         if self._step is None:
             self._idle_since = max(now, self._idle_since)
+        elif self._asynchronous:
+            request.first_step = self.scheduler.step + 1
         self.scheduler.add(request)
 
     def abort(self, request: Request, now: float) -> None:
@@ -229,9 +238,18 @@ class EngineCore:
         if self._skip_ahead:
             self._run = self._steady(begun)
             if self._run is not None:
+                self.scheduler.step += 1
                 self._reserve(self._run, 0)
                 return True
-        step = self.scheduler.schedule()
+        scheduler = self.scheduler
+        late = scheduler.step
+        if not scheduler.running and all(
+            each.loading or each.first_step > late for each in scheduler.waiting
+        ):  # nothing was there to schedule ahead
+            for request in scheduler.waiting:
+                request.first_step = 0
+        step = scheduler.schedule()
+        scheduler.step += 1
         self._to_load += step.loads
         for request in step.tier_loads:
             self._start_promotion(request, begun)

@@ -52,6 +52,8 @@ class Request:
     """Whether its blocks are kept for another engine to read."""
     loading: bool = False
     """Whether its blocks are being filled from the other engine."""
+    first_step: int = 0
+    """First step of its engine that can compute it; the one before it was scheduled too early."""
     loaded_tokens: int = 0
     """Prompt tokens whose KV came from another engine, or from a lower tier."""
     load: Load | None = None

@@ -37,7 +37,7 @@ class Step:
             held_tokens: KV-cache tokens that all its sequences hold together.
         """
         context = 0
-        pairs = 0
+        pairs = 0.0
         prompts = 0
         prompt_context = 0
         adapters: set[str] = set()
@@ -47,7 +47,8 @@ class Step:
                 prompts += 1
                 prompt_context += reach
             context += reach
-            pairs += tokens * reach
+            # a token attends to those before it and to itself
+            pairs += tokens * (request.computed + (tokens + 1) / 2)
             if request.adapter:
                 adapters.add(request.adapter)
         return StepLoad(
@@ -83,6 +84,8 @@ class Scheduler:
     by_priority: bool = False
     chunked: bool = True
     tiers: KvTiers | None = None
+    step: int = 0
+    """Number of the step that is scheduled next; a request waits for its `first_step`."""
     waiting: deque[Request] = field(default_factory=deque[Request])
     running: list[Request] = field(default_factory=list[Request])
 
@@ -212,7 +215,12 @@ class Scheduler:
         is_full = False
         while self.waiting and self._budget(step) and len(self.running) < self.max_sequences:
             request = self.waiting[0]
-            if request.loading or (request.remote is not None and self._hold(request, step)):
+            is_late = request.first_step > self.step
+            if (
+                request.loading
+                or is_late
+                or (request.remote is not None and self._hold(request, step))
+            ):
                 skipped.append(self.waiting.popleft())
                 continue
             if request.adapter not in {None, *adapters} and len(adapters) >= self.max_adapters:

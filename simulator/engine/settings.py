@@ -11,7 +11,7 @@ from gke_inference.intent.batch_rules import default_batch
 from gke_inference.sizing.architectures import find, longest_context
 from gke_inference.sizing.memory import RUNTIME_MEMORY_GB, kv_token_bytes
 from gke_inference.sizing.shapes import ModelShape, shape_in, shape_of
-from planner.fit.chips import HOST_NETWORKS, Accelerator, HostNetwork, accelerator
+from planner.fit.chips import HOST_NETWORKS, Accelerator, HostNetwork, Link, accelerator
 from planner.speed.links import ALLGATHER, BACKENDS
 from planner.speed.roofline import ExpertGroup
 from planner.speed.speculation import METHODS, MOST_TOKENS, Speculation, speculation
@@ -58,6 +58,7 @@ class Surroundings:
             network=environment.get(PREFIX + "NETWORK", "tcp"),
             collector=environment.get(PREFIX + "COLLECTOR", ""),
             share_mib_per_s=float(environment.get(PREFIX + "SHARE_MIB_PER_S", "0")) or None,
+            link=_link(environment),
             hash_seed=environment.get("PYTHONHASHSEED"),
             read_only=tuple(json.loads(environment.get(PREFIX + "READ_ONLY", "[]"))),
         )
@@ -67,6 +68,8 @@ class Surroundings:
     network: str = "tcp"
     """`rdma` where the pod has claimed its node's RDMA interfaces, `tcpx` or `tcpxo` where its
     daemon drives such interfaces of the node."""
+    link: Link | None = None
+    """What connects the chips of the machine; None: the link of the accelerator's own machines."""
     collector: str = ""
     """Host and port of the collector in the flags; empty if there is none."""
     read_only: tuple[str, ...] = ()
@@ -185,6 +188,14 @@ def deploy(flags: argparse.Namespace, environment: Mapping[str, str]) -> Deploym
         runtime_lora=environment.get("VLLM_ALLOW_RUNTIME_LORA_UPDATING", "").lower()
         in ("1", "true"),
     )
+
+
+def _link(environment: Mapping[str, str]) -> Link | None:
+    """Return the link between the chips of the machine, or None if the environment has none."""
+    given = environment.get(PREFIX + "LINK")
+    if given is None:
+        return None
+    return Link(**json.loads(given))
 
 
 def _check_port(port: str | None) -> None:

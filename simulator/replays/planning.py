@@ -50,16 +50,19 @@ def _request(ask: TraceEntry, base_model: str) -> TraceRequest:
     )
 
 
-def picked(deployments: Sequence[Deployment], config: str, seed: int = 0) -> Cluster:
+def picked(
+    deployments: Sequence[Deployment], config: str, seed: int = 0, http_seconds: float = 0.0
+) -> Cluster:
     """Return replicas behind the modeled picker.
 
     Args:
         deployments: one per replica.
         config: EndpointPickerConfig, YAML.
         seed: seed for breaking ties.
+        http_seconds: see `Cluster`.
     """
     picker = ModelledPicker(config, seed)
-    return Cluster(deployments, picker, picker.look)
+    return Cluster(deployments, picker, picker.look, http_seconds)
 
 
 def report_of(result: Replay) -> Report:

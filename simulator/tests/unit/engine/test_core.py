@@ -168,3 +168,23 @@ def test_a_slow_engine_takes_longer_for_every_step():
     assert last(3.0) == pytest.approx(3 * last(1.0))
     with pytest.raises(ValueError, match="above 0"):
         last(0.0)
+
+
+def test_a_request_that_arrives_during_a_step_misses_the_next_one_which_is_already_scheduled():
+    # vLLM 0.19 with the run of Qwen3-32B: what arrives in the first step starts with the third
+    def first_token(*flags: str) -> float:
+        core = EngineCore(deployment(*flags))
+        first, second = (
+            Request(name, range(at, at + 100), 50, 0.0, output=range(50))
+            for name, at in (("first", 0), ("second", 1000))
+        )
+        core.submit(first, 0.0)
+        end = core.next_event()
+        assert end is not None
+        core.submit(second, end / 2)
+        while (moment := core.next_event()) is not None:
+            core.advance(moment)
+        assert second.first_token is not None
+        return second.first_token
+
+    assert first_token() > first_token("--no-async-scheduling")

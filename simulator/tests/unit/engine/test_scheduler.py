@@ -162,3 +162,14 @@ def test_an_aborted_request_frees_what_it_held():
     sched.remove(one, FinishReason.ABORT)
     assert sched.complete(step) == []
     assert sched.cache.usage == 0
+
+
+def test_a_token_of_a_prompt_attends_to_those_before_it_and_to_itself():
+    sched = Scheduler(KvCache(100, 16), max_tokens=64, max_sequences=4)
+    sched.add(Request("a", range(100), 2, 0.0, output=[0, 0]))
+    pairs: list[float] = []
+    for _ in range(3):
+        step = sched.schedule()
+        pairs.append(step.load().attention_pairs)
+        sched.complete(step)
+    assert pairs == [sum(range(1, 65)), sum(range(65, 101)), 101]
