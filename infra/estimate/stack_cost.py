@@ -46,6 +46,7 @@ from infra.estimate.cost_parts import (
 from infra.estimate.usage import DEFAULT_USAGE, Usage
 from infra.plan import Plan, RegionPlan, ServedModel
 from infra.plan.cloud_run import RunService
+from infra.plan.optimization import trained_models
 from infra.plan.storage import ArchivePlan, StoragePlan
 from infra.stack import Covers, Form, Images, Size
 from planner.amount import NOTHING, Amount, Missing, priced, total, without_price
@@ -224,6 +225,7 @@ def _parts(plan: Plan, machines: Bill, mean_share: float, usage: Usage) -> Itera
             yield from guardrail_parts(plan.guardrails, region)
             yield from stream_parts(region)
             yield from _queue_parts(region)
+            yield from _optimization_parts(region)
             yield from batch_parts(region)
             yield from personal_parts(region)
             yield from run_parts(plan.backends, region, mean_share)
@@ -328,6 +330,29 @@ def _queue_parts(region: RegionPlan) -> Iterator[Part]:
                 )
             what = f"queue {queue.name}, {rung.label}, while jobs run"
             yield part(CLUSTER, what, region.name, price, Count(0, 0, flavor.nodes), unit="nodes")
+
+
+def _optimization_parts(region: RegionPlan) -> Iterator[Part]:
+    """Yield the price of an hour of each job that optimizes models.
+
+    It is that of a node of the first rung of the jobs' queue. The amounts are zero, because the
+    line of the queue has these nodes already.
+    """
+    plan = region.optimization
+    if plan is None:
+        return
+    queue = next(each for each in region.queues if each.name == plan.settings.queue)
+    rung = next(iter(queue.flavors[0].capacity.rungs.values()))
+    found = rung_price(rung, region.name)
+    for kind, name, _ in trained_models(plan.settings):
+        price, usd = None, "without a price"
+        if found is not None:
+            usd = f"${found.usd_per_hour:.2f}"
+            price = UnitPrice(
+                found.usd_per_hour, "hour", found.source, found.date, found.confidence
+            )
+        what = f"{kind} {name}, an hour on {rung.label}: {usd}, as queue {queue.name}"
+        yield part(CLUSTER, what, region.name, price, always(0), unit="jobs")
 
 
 def _observability_parts(
