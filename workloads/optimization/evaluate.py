@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -118,10 +119,9 @@ def ask(settings: EvaluateSettings, side: Side, tasks: list[Any]) -> dict[str, A
     """Return what the harness finds of one model."""
     # the harness takes many seconds to load; the data is read before
     os.environ.setdefault("HF_HOME", str(Path(settings.work) / "huggingface"))
-    from lm_eval import simple_evaluate  # noqa: PLC0415
-    from lm_eval.models.openai_completions import LocalChatCompletion  # noqa: PLC0415
-
-    model = LocalChatCompletion(
+    harness: Any = import_module("lm_eval")
+    clients: Any = import_module("lm_eval.models.openai_completions")
+    model = clients.LocalChatCompletion(
         base_url=settings.endpoint.rstrip("/") + _PATH,
         header=headers(settings, side),
         max_gen_toks=settings.answer_tokens,
@@ -130,7 +130,7 @@ def ask(settings: EvaluateSettings, side: Side, tasks: list[Any]) -> dict[str, A
         num_concurrent=settings.concurrency,
         timeout=_SECONDS,
     )
-    found: Any = simple_evaluate(
+    found: Any = harness.simple_evaluate(
         model=model,
         tasks=tasks,
         apply_chat_template=True,

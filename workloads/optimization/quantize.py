@@ -1,5 +1,6 @@
 """Quantizes a language model with LLM Compressor, in the format that vLLM reads."""
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -46,29 +47,24 @@ def compress(
     model: Path, result: Path, settings: QuantizeSettings, samples: list[dict[str, Any]]
 ) -> None:
     """Write the quantized form of a model in a folder to another folder."""
-    # LLM Compressor takes a minute to load; the data is read before
-    from datasets import Dataset  # noqa: PLC0415
-    from llmcompressor import oneshot  # noqa: PLC0415
-    from llmcompressor.modifiers.quantization import (  # noqa: PLC0415
-        GPTQModifier,
-        QuantizationModifier,
-    )
-    from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: PLC0415
-
-    tokenizer: Any = AutoTokenizer.from_pretrained(model)
-    network: Any = AutoModelForCausalLM.from_pretrained(model, dtype="auto")
+    # they take a minute to load; the data is read before
+    llmcompressor: Any = import_module("llmcompressor")
+    modifiers: Any = import_module("llmcompressor.modifiers.quantization")
+    transformers: Any = import_module("transformers")
+    tokenizer: Any = transformers.AutoTokenizer.from_pretrained(model)
+    network: Any = transformers.AutoModelForCausalLM.from_pretrained(model, dtype="auto")
     scheme = _SCHEMES[settings.scheme]
-    kind: Any = GPTQModifier if samples else QuantizationModifier
+    kind: Any = modifiers.GPTQModifier if samples else modifiers.QuantizationModifier
     recipe = kind(targets="Linear", scheme=scheme, ignore=_WHOLE)
     given: dict[str, Any] = {}
     if samples:
         every = [tokens_of(each, tokenizer, settings.tokens).ids for each in samples]
         rows = [{"attention_mask": [1] * len(ids), "input_ids": ids} for ids in every]
         given = {
-            "dataset": Dataset.from_list(rows),
+            "dataset": import_module("datasets").Dataset.from_list(rows),
             "max_seq_length": settings.tokens,
             "num_calibration_samples": len(rows),
         }
-    oneshot(model=network, tokenizer=tokenizer, recipe=recipe, **given)
+    llmcompressor.oneshot(model=network, tokenizer=tokenizer, recipe=recipe, **given)
     network.save_pretrained(result, save_compressed=True)
     tokenizer.save_pretrained(result)

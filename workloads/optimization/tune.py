@@ -1,5 +1,7 @@
 """Trains a LoRA adapter of a language model with PEFT, in the format that vLLM reads."""
 
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -45,35 +47,28 @@ def train(
     model: Path, result: Path, settings: TuneSettings, samples: list[dict[str, Any]]
 ) -> float:
     """Write the adapter of a model in a folder to another folder; return the mean loss."""
-    # PyTorch takes many seconds to load; the data is read before
-    import torch  # noqa: PLC0415
-    from peft import LoraConfig, get_peft_model  # noqa: PLC0415
-    from transformers import (  # noqa: PLC0415
-        AutoModelForCausalLM,
-        AutoTokenizer,
-        Trainer,
-        TrainingArguments,
-    )
-
-    has_gpu = torch.cuda.is_available()
-    tokenizer: Any = AutoTokenizer.from_pretrained(model)
+    # they take a minute to load; the data is read before
+    peft: Any = import_module("peft")
+    transformers: Any = import_module("transformers")
+    has_gpu = _torch().cuda.is_available()
+    tokenizer: Any = transformers.AutoTokenizer.from_pretrained(model)
     rows = [tokens_of(each, tokenizer, settings.tokens) for each in samples]
-    network: Any = AutoModelForCausalLM.from_pretrained(
+    network: Any = transformers.AutoModelForCausalLM.from_pretrained(
         model, dtype="auto", device_map="auto" if has_gpu else None
     )
     network.config.use_cache = False
     network.enable_input_require_grads()  # gradients pass through layers that are not trained
-    adapter = LoraConfig(
+    adapter = peft.LoraConfig(
         lora_alpha=settings.alpha,
         r=settings.rank,
         target_modules=_LAYERS,
         task_type="CAUSAL_LM",
     )
-    tuned: Any = get_peft_model(network, adapter)
-    pad = tokenizer.pad_token_id
-    trainer: Any = Trainer(
+    tuned: Any = peft.get_peft_model(network, adapter)
+    pad: int | None = tokenizer.pad_token_id
+    trainer: Any = transformers.Trainer(
         model=tuned,
-        args=TrainingArguments(
+        args=transformers.TrainingArguments(
             output_dir=str(Path(settings.work) / "trainer"),
             bf16=has_gpu,
             data_seed=_SEED,
@@ -89,7 +84,7 @@ def train(
             seed=_SEED,
             use_cpu=not has_gpu,
         ),
-        data_collator=lambda batch: _padded(batch, 0 if pad is None else int(pad)),
+        data_collator=partial(_padded, pad=0 if pad is None else int(pad)),
         train_dataset=rows,
     )
     trainer.train()
@@ -97,15 +92,18 @@ def train(
     return round(float(trainer.state.log_history[-1]["train_loss"]), 4)
 
 
+def _torch() -> Any:
+    return import_module("torch")
+
+
 def _padded(batch: list[Tokens], pad: int) -> dict[str, Any]:
     """Return samples as tensors of one length."""
-    import torch  # noqa: PLC0415 - as in train
-
+    tensor = _torch().tensor
     longest = max(len(each.ids) for each in batch)
     missing = [longest - len(each.ids) for each in batch]
     pairs = list(zip(batch, missing, strict=True))
     return {
-        "attention_mask": torch.tensor([[1] * len(each.ids) + [0] * gap for each, gap in pairs]),
-        "input_ids": torch.tensor([each.ids + [pad] * gap for each, gap in pairs]),
-        "labels": torch.tensor([each.labels + [IGNORED] * gap for each, gap in pairs]),
+        "attention_mask": tensor([[1] * len(each.ids) + [0] * gap for each, gap in pairs]),
+        "input_ids": tensor([each.ids + [pad] * gap for each, gap in pairs]),
+        "labels": tensor([each.labels + [IGNORED] * gap for each, gap in pairs]),
     }
