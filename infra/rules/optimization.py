@@ -6,12 +6,13 @@ from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.problems import join, one_of
 from gke_inference.catalogue.quotas import boots_only_from_hyperdisk
+from gke_inference.intent.adapter_settings import DEFAULT_RANK
 from gke_inference.optimization.rules import check_evaluation, check_quantization
 from infra.plan import CapacityByRegion
 from infra.plan.capacity import queue_region
 from infra.plan.names import bucket_in
 from infra.plan.optimization import gib_of, job_hardware, trained_models
-from infra.stack import Evaluation, Layer, Model, Optimization, Platform, Task
+from infra.stack import Evaluation, Layer, Model, Optimization, Platform, Task, Tuning
 from workloads.engine.weights_manifest import split
 
 _AT = "optimization"
@@ -38,7 +39,9 @@ def check_optimization(platform: Platform, by_region: CapacityByRegion) -> Itera
     yield from problems
     yield from _check_quantizations(platform, settings)
     for name, tuning in settings.tunings.items():
-        yield from _check_model(platform, settings, join(_AT, "tunings", name), tuning.model)
+        where = join(_AT, "tunings", name)
+        yield from _check_model(platform, settings, where, tuning.model)
+        yield from _check_rank(platform, where, tuning)
     for name, evaluation in settings.evaluations.items():
         yield from _check_evaluation(platform, settings, name, evaluation)
     if not problems:
@@ -117,6 +120,17 @@ def _check_quantizations(platform: Platform, settings: Optimization) -> Iterator
             rule = f"must be a folder of its own: {used[folder.rstrip('/')]} has it"
             yield InputError(join(where, "weights"), rule, quantization.weights)
         used.setdefault(folder.rstrip("/"), where)
+
+
+def _check_rank(platform: Platform, where: str, tuning: Tuning) -> Iterator[InputError]:
+    """An engine does not start with an adapter of a higher rank than it has room for."""
+    model = platform.models.get(tuning.model)
+    if model is None or tuning.adapter not in model.adapters:
+        return
+    most = DEFAULT_RANK if model.adapter_rank is None else model.adapter_rank
+    if tuning.rank > most:
+        rule = f"must be at most models.{tuning.model}.adapter_rank ({most})"
+        yield InputError(join(where, "rank"), rule, tuning.rank)
 
 
 def _check_evaluation(
