@@ -206,6 +206,17 @@ from .operators.metrics_adapter import MetricsAdapter as MetricsAdapter
 from .operators.metrics_adapter import MetricsAdapterArgs as MetricsAdapterArgs
 from .operators.queue_operator import QueueOperator as QueueOperator
 from .operators.queue_operator import QueueOperatorArgs as QueueOperatorArgs
+from .optimization.optimization_job import EvaluateArgs as EvaluateArgs
+from .optimization.optimization_job import EvaluatedArgs as EvaluatedArgs
+from .optimization.optimization_job import JobChipsArgs as JobChipsArgs
+from .optimization.optimization_job import OptimizationJob as OptimizationJob
+from .optimization.optimization_job import OptimizationJobArgs as OptimizationJobArgs
+from .optimization.optimization_job import QuantizeArgs as QuantizeArgs
+from .optimization.optimization_job import TuneArgs as TuneArgs
+from .optimization.settings import Evaluation as Evaluation
+from .optimization.settings import Quantization as Quantization
+from .optimization.settings import Scheme as Scheme
+from .optimization.settings import Tuning as Tuning
 from .personal.personal_front import PersonalFront as PersonalFront
 from .personal.personal_front import PersonalFrontArgs as PersonalFrontArgs
 from .personal.personal_worker import PersonalWorker as PersonalWorker

@@ -63,6 +63,7 @@ from .operators.group_operator import LeaderWorkerSetOperator
 from .operators.job_sets.job_set_operator import JobSetOperator
 from .operators.metrics_adapter import MetricsAdapter
 from .operators.queue_operator import QueueOperator
+from .optimization.optimization_job import OptimizationJob
 from .personal.personal_front import PersonalFront
 from .personal.personal_worker import PersonalWorker
 from .queues.job_namespace import JobNamespace
@@ -151,6 +152,7 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     NemoGuardrails,
     Network,
     NodeImageCache,
+    OptimizationJob,
     PersonalFront,
     PersonalWorker,
     PoolFallback,

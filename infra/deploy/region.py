@@ -38,6 +38,7 @@ from infra.deploy.hostname import certificate_args
 from infra.deploy.images import let_nodes_pull
 from infra.deploy.ingress import ingress_args
 from infra.deploy.network import RegionNetwork
+from infra.deploy.optimization import optimize_models
 from infra.deploy.options import inside as options_inside
 from infra.deploy.personal import personalize_images
 from infra.deploy.queues import build_queues
@@ -226,6 +227,7 @@ def _build_serving(
     relay_backends(plan.backends, settings, region, inside, gateway)
     stream_to_models(region, settings, gateway.address, inside, [namespace, gateway])
     answer_batches(region, settings, gateway.address, buckets, inside, [namespace, gateway, *teams])
+    optimize_models(region, settings, buckets["models"], gateway.address, inside, teams)
     personalize_images(
         region,
         settings,

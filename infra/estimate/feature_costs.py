@@ -20,6 +20,7 @@ from infra.plan import RegionPlan
 from infra.plan.backends import BackendsPlan
 from infra.plan.front import FrontPlan, RouterPlan
 from infra.plan.guardrails import GuardrailsPlan
+from infra.plan.optimization import trained_models
 from infra.stack import Gateway
 from planner.amount import HOURS_PER_MONTH, Amount, Count, always
 
@@ -267,3 +268,26 @@ def queue_parts(region: RegionPlan) -> Iterator[Part]:
                 )
             what = f"queue {queue.name}, {rung.label}, while jobs run"
             yield part(CLUSTER, what, region.name, price, Count(0, 0, flavor.nodes), unit="nodes")
+
+
+def optimization_parts(region: RegionPlan) -> Iterator[Part]:
+    """Yield the price of an hour of each job that optimizes models.
+
+    It is that of a node of the first rung of the jobs' queue. The amounts are zero, because the
+    line of the queue has these nodes already.
+    """
+    plan = region.optimization
+    if plan is None:
+        return
+    queue = next(each for each in region.queues if each.name == plan.settings.queue)
+    rung = next(iter(queue.flavors[0].capacity.rungs.values()))
+    found = rung_price(rung, region.name)
+    for kind, name, _ in trained_models(plan.settings):
+        price, usd = None, "without a price"
+        if found is not None:
+            usd = f"${found.usd_per_hour:.2f}"
+            price = UnitPrice(
+                found.usd_per_hour, "hour", found.source, found.date, found.confidence
+            )
+        what = f"{kind} {name}, an hour on {rung.label}: {usd}, as queue {queue.name}"
+        yield part(CLUSTER, what, region.name, price, always(0), unit="jobs")

@@ -29,6 +29,7 @@ from infra.estimate.feature_costs import (
     front_parts,
     guardrail_parts,
     network_parts,
+    optimization_parts,
     personal_parts,
     queue_parts,
     run_parts,
@@ -163,6 +164,7 @@ def _parts(plan: Plan, machines: Bill, mean_share: float, usage: Usage) -> Itera
             yield from guardrail_parts(plan.guardrails, region)
             yield from stream_parts(region)
             yield from queue_parts(region)
+            yield from optimization_parts(region)
             yield from batch_parts(region)
             yield from personal_parts(region)
             yield from run_parts(plan.backends, region, mean_share)

@@ -16,7 +16,7 @@ from gke_inference.catalogue.versions import (
 )
 from infra.plan.names import Names
 from infra.plan.served import ServedModel
-from infra.stack import Capacity, Images, Layer, Platform
+from infra.stack import Capacity, Images, Layer, Optimization, Platform
 from infra.stack.layers import platform_name
 
 
@@ -211,6 +211,8 @@ def _programs(platform: Platform, more: Iterable[str]) -> frozenset[str]:
         programs |= {"disaggregating_picker", "routing_sidecar"}
     if platform.batches is not None:
         programs.add("batch")
+    if platform.optimization is not None:
+        programs |= _optimizing(platform.optimization)
     if platform.personal_images is not None:
         programs |= {"diffusion_tpu", "personal"}  # the worker creates jobs of the image server
     if platform.streams:
@@ -222,6 +224,14 @@ def _programs(platform: Platform, more: Iterable[str]) -> frozenset[str]:
     if platform.claimed_capacity():  # what else their pods run has its digest in the lock
         programs |= {"dra_driver_gpu", "dra_driver_tpu"}
     return frozenset(programs)
+
+
+def _optimizing(settings: Optimization) -> set[str]:
+    """Return the images of jobs that optimize models."""
+    found = {"evaluation"} if settings.evaluations else set[str]()
+    if settings.quantizations or settings.tunings:
+        found.add("optimization")
+    return found
 
 
 def in_use(value: Any) -> Iterator[str]:

@@ -19,6 +19,7 @@ from infra.plan.image_names import (
 )
 from infra.plan.names import Names, resolve_names
 from infra.plan.network import NetworkPlan, resolve_network
+from infra.plan.optimization import OptimizationPlan, resolve_optimization
 from infra.plan.personal import PersonalPlan, resolve_personal
 from infra.plan.project import ProjectPlan, resolve_project
 from infra.plan.queues import QueuePlan, resolve_queues
@@ -67,6 +68,8 @@ class RegionPlan:
     """The batch service of the region."""
     streams: tuple[StreamPlan, ...] = ()
     """Streams whose workers are in the region, in stack order."""
+    optimization: OptimizationPlan | None = None
+    """Jobs that optimize models, if their queue is in the region."""
     personal: PersonalPlan | None = None
     """Personalized images, if the queue of their jobs is in the region."""
     queues: tuple[QueuePlan, ...] = ()
@@ -199,6 +202,7 @@ def resolve(platform: Platform) -> Plan:
     clients, guardrails = resolve_clients(platform), resolve_guardrails(platform)
     gates = resolve_gates(platform, clients, guardrails.guards)
     batches, personal = resolve_batches(platform), resolve_personal(platform)
+    optimization = resolve_optimization(platform)
     backends, streams = resolve_backends(platform, names), resolve_streams(platform)
     storage = resolve_storage(platform, names)
     services = resolve_services(platform, storage, front, clients, guardrails, backends, streams)
@@ -230,6 +234,9 @@ def resolve(platform: Platform) -> Plan:
             apigee=platform.apigee(),
             batches=batches if batches is not None and batches.region == name else None,
             streams=tuple(each for each in streams if each.region == name),
+            optimization=(
+                optimization if optimization is not None and optimization.region == name else None
+            ),
             personal=personal if personal is not None and personal.region == name else None,
         )
         for name, settings in platform.regions.items()

@@ -26,6 +26,7 @@ from infra.rules.models import check_models
 from infra.rules.monitoring import check_monitoring
 from infra.rules.names import check_names
 from infra.rules.networks import check_networks, check_placement
+from infra.rules.optimization import check_optimization
 from infra.rules.personal import check_personal
 from infra.rules.predictive import check_predictive
 from infra.rules.queues import check_queues
@@ -70,6 +71,7 @@ def check(platform: Platform, *, with_digests: bool = True) -> Iterator[InputErr
         check_queues(platform, by_region),
         check_batches(platform),
         check_batch_engines(platform, by_region),
+        check_optimization(platform, by_region),
         check_personal(platform),
         check_predictive(platform),
         check_budget(platform),

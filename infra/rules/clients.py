@@ -244,6 +244,7 @@ def check_apigee(platform: Platform) -> Iterator[InputError]:
         yield InputError("guardrails", message)
     callers = {
         "batches": platform.batches is not None,
+        "optimization": platform.optimization is not None,
         "personal_images": platform.personal_images is not None,
         "streams": bool(platform.streams),
         "teams": bool(platform.teams),

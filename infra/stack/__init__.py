@@ -55,6 +55,7 @@ from infra.stack.models import (
     Slo,
 )
 from infra.stack.monitoring import Monitoring, Receiver, ReceiverKind, Severity
+from infra.stack.optimization import Evaluation, Optimization, Quantization, Tuning
 from infra.stack.personal import PersonalImages
 from infra.stack.queues import Queue, QueueFlavor, QueueTeam
 from infra.stack.regions import ClusterSpread, Ranges, Region, SystemPool
@@ -113,6 +114,7 @@ __all__ = [
     "Dns",
     "Enforcement",
     "EngineSettings",
+    "Evaluation",
     "Existing",
     "ExistingInRegion",
     "ExistingSubnet",
@@ -140,6 +142,7 @@ __all__ = [
     "Model",
     "Monitoring",
     "NodePools",
+    "Optimization",
     "People",
     "PersonalImages",
     "Phase",
@@ -147,6 +150,7 @@ __all__ = [
     "Priority",
     "Provisioning",
     "Publish",
+    "Quantization",
     "Queue",
     "QueueFlavor",
     "QueueTeam",
@@ -179,6 +183,7 @@ __all__ = [
     "Team",
     "TeamLimits",
     "TokenIssuer",
+    "Tuning",
     "Videos",
     "VulnerabilitySeverity",
 ]

@@ -90,6 +90,9 @@ class Canary(Settings):
     engine: EngineName | None = None
     """Engine of the canary; by default the model's. With another engine, the canary may use the
     same weights as the model."""
+    evaluation: Name | None = None
+    """Evaluation of `optimization` that compares this canary with the stable version. `canary run`
+    raises the share only if its last result is of these weights and within its tolerance."""
     settings: EngineSettings | None = None
     """Engine settings of the canary; by default those of the model, or the engine's own defaults if
     the engine differs."""

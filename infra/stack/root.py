@@ -29,6 +29,7 @@ from infra.stack.images import Images
 from infra.stack.layers import Layer, Team
 from infra.stack.models import Model
 from infra.stack.monitoring import Monitoring
+from infra.stack.optimization import Optimization
 from infra.stack.personal import PersonalImages
 from infra.stack.queues import Queue
 from infra.stack.regions import Region
@@ -92,6 +93,9 @@ class Platform(Settings):
     network_policies: bool = True
     """Whether to restrict access to serving pods to the gateway and the metrics collectors. Set to
     false if the network policies of the namespace are managed elsewhere."""
+    optimization: Optimization | None = None
+    """Jobs that quantize models, train adapters, and compare the results with what they replace.
+    None by default."""
     personal_images: PersonalImages | None = None
     """Personalized images: users upload photos, a job trains an adapter on them, and a model
     generates images with it. Off by default."""

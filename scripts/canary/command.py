@@ -79,7 +79,7 @@ def run(
     """Raise a canary's share step by step; roll back if it performs worse.
 
     Compares answers to probes, and the shares of failed requests and of late first tokens. Exits 1
-    after a rollback.
+    after a rollback, and if the evaluation that the stack names for the canary did not pass.
     """
     check_stack(stack)
     if probes is None and max_lost:
@@ -90,6 +90,8 @@ def run(
         message = "must be 5m or more with --cloud, where metrics arrive minutes late"
         raise CommandError(f"--hold: {message}, got {hold!r}")
     plan, checkout = _checked(stack, model, git, is_run=True)
+    if not _is_open(plan, model, cloud=cloud):
+        raise typer.Exit(ExitCode.CHECK_FAILED)
     with open_backend(stack, cloud=cloud) as backend:
         # HTTP clients take seconds to load; errors are reported before
         from scripts.accept import reach  # noqa: PLC0415
@@ -176,6 +178,42 @@ def _promotion(plan: Plan, model: str, percent: int) -> str:
     parts = "engine, settings and weights" if is_other else "weights"
     first = "" if percent == 100 else "set percent to 100, then "
     return f"{first}write its {parts} into the model, and remove the canary when that is ready"
+
+
+@canary.command()
+def check(stack: StackOption, model: ModelOption, cloud: CloudOption = False) -> None:
+    """Check whether the evaluation that the stack names for a canary passed.
+
+    Exits 1 if it did not: for a pipeline that raises the share by a commit.
+    """
+    check_stack(stack)
+    plan, _ = _checked(stack, model, None, is_run=False)
+    settings = plan.platform.models[model].canary
+    if settings is None or settings.evaluation is None:
+        raise CommandError(f"--model: must have a canary with an evaluation, got {model!r}")
+    if not _is_open(plan, model, cloud=cloud):
+        raise typer.Exit(ExitCode.CHECK_FAILED)
+
+
+def _is_open(plan: Plan, model: str, *, cloud: bool) -> bool:
+    """Return whether the evaluation of a canary lets it have requests, and report its scores."""
+    settings = plan.platform.models[model].canary
+    if settings is None or settings.evaluation is None:
+        return True
+    # Google's client takes a second to load
+    from scripts.canary.gate import check_gate  # noqa: PLC0415
+    from scripts.models.session import open_store, plain_errors  # noqa: PLC0415
+
+    with plain_errors():
+        store = open_store(plan.project.id, on_twin=not cloud, workers=1)
+        gate = check_gate(plan, model, store)
+    if gate is None:
+        return True
+    for line in gate.lines:
+        _tell(line)
+    verdict = "passed" if not gate.problem else gate.problem
+    _tell(f"Evaluation {gate.evaluation}: {verdict}")
+    return not gate.problem
 
 
 @canary.command()

@@ -12,12 +12,14 @@ from scripts.terminal.options import check_one, check_words
 from scripts.terminal.tables import Column, Listing, print_table
 from twin.engines.embeddings import WORDLLAMA
 from twin.engines.image_pipeline import DIFFUSION
+from twin.engines.optimization import EVALUATION, OPTIMIZATION
 from twin.engines.real.install import SGLANG, VLLM
 from twin.toolchain import Module, is_cached, modules, origin_of, usual_modules
 from twin.toolchain.python_environments import GUARDRAILS, XLA, PythonEnvironment
 
 ENVIRONMENTS: dict[str, PythonEnvironment] = {
-    one.word: one for one in (DIFFUSION, GUARDRAILS, SGLANG, VLLM, WORDLLAMA, XLA)
+    one.word: one
+    for one in (DIFFUSION, EVALUATION, GUARDRAILS, OPTIMIZATION, SGLANG, VLLM, WORDLLAMA, XLA)
 }
 """Values of `--with`."""
 
@@ -36,9 +38,10 @@ def tools_group(
         typer.Option(
             "--with",
             help="Also install: diffusion (the real image pipeline, 7 GiB), embeddings (for `bench"
-            " cache`, 100 MB), guardrails (NeMo Guardrails, 230 MiB), sglang (the parser of its"
-            " arguments; vllm and 50 MiB), vllm (the real engine, 6 GiB), xla (JAX, the TPU"
-            " compiler; 1 GiB).",
+            " cache`, 100 MB), evaluation (lm-evaluation-harness, 200 MB), guardrails (NeMo"
+            " Guardrails, 230 MiB), optimization (LLM Compressor and PEFT, 6 GiB), sglang (the"
+            " parser of its arguments; vllm and 50 MiB), vllm (the real engine, 6 GiB), xla (JAX,"
+            " the TPU compiler; 1 GiB).",
         ),
     ] = "",
 ) -> None:

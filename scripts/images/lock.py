@@ -41,11 +41,21 @@ class PackageLock:
         """File with all packages, each at one version with its hashes."""
         return self.folder / "requirements.lock"
 
+    @property
+    def overrides(self) -> list[Path]:
+        """File with requirements that replace those of packages; empty if there is none."""
+        file = self.folder / "overrides.txt"
+        return [file] if file.exists() else []
+
     def sources(self) -> list[Path]:
         """Return the files with requirements: the folder's own, and those it refers to."""
         text = self.wanted.read_text()
         others = [line.split()[1] for line in text.splitlines() if line.startswith("-r ")]
-        return [self.wanted, *((self.folder / other).resolve() for other in others)]
+        return [
+            self.wanted,
+            *self.overrides,
+            *((self.folder / other).resolve() for other in others),
+        ]
 
     def mark(self) -> str:
         """Return the line that records the sources of the lock."""
@@ -75,6 +85,7 @@ class PackageLock:
                     "--python-version", PYTHON, "--python-platform", PLATFORM,
                     "--only-binary", ":all:", "--generate-hashes",
                     "--no-emit-index-url", "--no-emit-find-links",
+                    *(word for file in self.overrides for word in ("--override", str(file))),
                     *(["--no-deps"] if self.is_addition else []),
                     "requirements.in", "--output-file", str(target),
                 ],

@@ -48,6 +48,9 @@ _OBJECT_NAME: Final = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 _TABLE: Final = r"^[a-z][-a-z0-9]{4,28}[a-z0-9]\.[A-Za-z0-9_]+\.[A-Za-z0-9_]+$"
 _SOURCE: Final = r"^projects/[^/]+/locations/[^/]+/connections/[^/]+/repositories/[^/]+$"
 _MOMENT: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"
+_DATA: Final = r"^[A-Za-z0-9][-._A-Za-z0-9]*(/[-._A-Za-z0-9]+)*\.jsonl$"
+_TASK: Final = r"^[A-Za-z0-9][-._A-Za-z0-9]*$"
+_METRIC: Final = r"^[a-z0-9_]+,[-a-z0-9_]+$"
 AUDIENCE: Final = r"^/projects/[0-9]+/global/backendServices/[0-9]+$"
 
 PATTERN_WORDS: Final = {
@@ -91,6 +94,9 @@ PATTERN_WORDS: Final = {
     _TABLE: "a table of BigQuery, PROJECT.DATASET.TABLE",
     _REFERENCE: "a stack such as platform-prod, or ORGANIZATION/PROJECT/STACK",
     _MOMENT: "a quoted time in UTC such as 2027-01-11T08:00:00Z",
+    _DATA: "an object of the model bucket whose name ends with .jsonl",
+    _TASK: "a task of lm-evaluation-harness such as gsm8k",
+    _METRIC: "METRIC,FILTER such as exact_match,strict-match",
     _KEY_NAME: "projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY",
 }
 """What each pattern expects, worded for an error message."""
@@ -135,6 +141,9 @@ BillingAccount = Annotated[str, Field(pattern=_BILLING_ACCOUNT)]
 TopicName = Annotated[str, Field(pattern=_TOPIC)]
 EmailAddress = Annotated[str, Field(pattern=_EMAIL)]
 Channel = Annotated[str, Field(pattern=_CHANNEL)]
+DataObject = Annotated[str, Field(pattern=_DATA, max_length=300)]
+TaskName = Annotated[str, Field(pattern=_TASK, max_length=100)]
+MetricName = Annotated[str, Field(pattern=_METRIC, max_length=100)]
 HttpsUrl = Annotated[str, Field(pattern=_HTTPS_URL)]
 
 

@@ -18,6 +18,8 @@ _ENTRIES = {
     "batch": '["python3", "-m", "workloads.batch"]',
     "callout": '["/callout"]',
     "guardrails": '["python3", "-m", "workloads.guardrails"]',
+    "evaluation": '["python3", "-m", "workloads.optimization"]',
+    "optimization": '["python3", "-m", "workloads.optimization"]',
     "personal": '["python3", "-m", "workloads.personal"]',
     "relay": '["/relay"]',
     "body-router": '["/router"]',

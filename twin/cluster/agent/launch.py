@@ -15,6 +15,7 @@ from twin.cluster.agent.launching import (
     hardware,
     launcher,
     operators,
+    optimizing,
     real_engine,
     relays,
     streams,
@@ -65,6 +66,7 @@ def plan(container: JsonObject, place: Place) -> Launch:
     others = {
         Kind.BATCH: _batch,
         Kind.CATALOGUE: _catalogue,
+        Kind.EVALUATION: _optimizing,
         Kind.GATE: _gate,
         Kind.GUARD: _guard,
         Kind.IMAGES: _images,
@@ -72,6 +74,7 @@ def plan(container: JsonObject, place: Place) -> Launch:
         Kind.SCALER: _asking,
         Kind.LOADER: _loader,
         Kind.OPERATOR: _operator,
+        Kind.OPTIMIZATION: _optimizing,
         Kind.PERSONAL: _personal,
         Kind.QUEUES: _operator,
         Kind.JOB_SETS: _operator,
@@ -282,6 +285,14 @@ def _stream(container: JsonObject, place: Place) -> Launch:
 def _weights(container: JsonObject, place: Place) -> Launch:
     variables = {**_base(place), **bucket_programs.weights_environment(place)}
     return Launch(Kind.WEIGHTS, bucket_programs.weights(container, place), variables, is_real=True)
+
+
+def _optimizing(container: JsonObject, place: Place) -> Launch:
+    """A job that optimizes or evaluates a model, with the packages of its image."""
+    kind = kind_of(container)
+    argv = optimizing.command(kind, _arguments(container, place), place)
+    variables = {**_base(place), **optimizing.environment(place), **place.services}
+    return Launch(kind, argv, variables, is_real=True)
 
 
 def _operator(container: JsonObject, place: Place) -> Launch:

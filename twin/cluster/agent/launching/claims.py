@@ -16,6 +16,7 @@ _UPSTREAM = r"(^|/)(epp|body-router|lws|kueue|jobset|callout|relay)([:@][^/]*)?$
 _PD_PICKER = r"(^|/)llm-d-inference-scheduler([:@][^/]*)?$"
 _SIDECAR = r"(^|/)llm-d-routing-sidecar([:@][^/]*)?$"
 _OWN = r"(^|/)(batch|personal|stream)([:@][^/]*)?$"
+_OPTIMIZATION = r"(^|/)(evaluation|optimization)([:@][^/]*)?$"
 _BATCH = r"(^|/)batch([:@][^/]*)?$"
 _BATCH_OWNER = "Job"
 _TRAIN = "train"
@@ -26,7 +27,7 @@ JQ = (
     f"(select({_IS_BATCH}) | .spec.containers[] | "
     f'select(((.image | test("{_IMAGES}")) and ((.command // []) | index("{_TRAIN}"))) or '
     f'(.name == "{_WEIGHTS}" and (.image | test("python"))) or '
-    f'(.image | test("{_BATCH}"))) | .name), '
+    f'(.image | test("{_BATCH}|{_OPTIMIZATION}"))) | .name), '
     f'(select(({_IS_BATCH}) and (.metadata.labels["{_SET_LABEL}"] != null)) | .spec.containers[] | '
     f'select(.image | test("{_ENGINE}")) | .name), '
     f"(select({_IS_BATCH} | not) | "
@@ -86,11 +87,15 @@ class Kind(enum.StrEnum):
     """A worker of personalized images."""
     TRAINER = "trainer"
     """A training run of the image server's image, which ends."""
+    EVALUATION = "evaluation"
+    """A job that compares two models, with the real evaluation harness."""
+    OPTIMIZATION = "optimization"
+    """A job that quantizes a model or trains an adapter, with the real libraries."""
     IDLE = "idle"
     """No process; the container counts as running and ready."""
 
 
-_ENDING = {Kind.BATCH, Kind.TRAINER, Kind.WEIGHTS}
+_ENDING = {Kind.BATCH, Kind.EVALUATION, Kind.OPTIMIZATION, Kind.TRAINER, Kind.WEIGHTS}
 """Kinds of the pods of Jobs that the agent runs."""
 
 
@@ -100,7 +105,8 @@ def kind_of(container: JsonObject) -> Kind:
     if re.search(_ENGINE, image):
         # the loader runs in the image of the engine beside it
         return Kind.LOADER if container["name"] == Kind.LOADER else Kind.ENGINE
-    match = re.search(_UPSTREAM, image) or re.search(_OWN, image)
+    patterns = (_UPSTREAM, _OWN, _OPTIMIZATION)
+    match = next((found for each in patterns if (found := re.search(each, image))), None)
     if match:
         return Kind(match.group(2))
     others = {
@@ -136,8 +142,8 @@ def sidecars(pod: JsonObject) -> list[JsonObject]:
 def is_claimed(pod: JsonObject) -> bool:
     """Return whether the agent runs a pod, because one of its containers becomes a process.
 
-    Of the pods of Jobs, the agent runs only training runs, those that transfer weights and those of
-    batches, because they have to end and servers do not. A set of jobs ends its servers itself.
+    Of the pods of Jobs, the agent runs only those of the platform's programs that end, because
+    servers do not. A set of jobs ends its servers itself.
     """
     owners: list[JsonObject] = pod.get("metadata", {}).get("ownerReferences") or []
     kinds = {kind_of(container) for container in pod["spec"]["containers"]}

@@ -1,0 +1,1 @@
+"""Jobs that quantize models, train adapters and evaluate the results."""

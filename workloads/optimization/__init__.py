@@ -1,0 +1,1 @@
+"""Jobs that optimize models: quantization, adapters, and evaluations that compare two models."""
