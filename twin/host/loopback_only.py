@@ -63,6 +63,7 @@ _ALL: Final[dict[int, tuple[int, bytes]]] = {
 """Position of the address in sockaddr_in and sockaddr_in6, and that of all addresses."""
 _LONGEST: Final = 128  # sockaddr_storage
 _MAPPED: Final = bytes(10) + b"\xff\xff"  # start of an IPv6 address that is one of IPv4
+_dropped: set[str] = set()
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
@@ -246,8 +247,10 @@ def _is_let_out(address: bytes, ask: str) -> bool:
         return True
     if said in ("", "ok"):
         return True
-    sys.stderr.write(f"connection dropped: {said}\n")
-    sys.stderr.flush()
+    if said not in _dropped:  # a picker tries ten times a second
+        _dropped.add(said)
+        sys.stderr.write(f"connection dropped: {said}\n")
+        sys.stderr.flush()
     return False
 
 
