@@ -9,6 +9,7 @@ themselves or because of `NO_PROXY`, but some do not.
 """
 
 import asyncio
+import base64
 import ipaddress
 import itertools
 import threading
@@ -50,8 +51,9 @@ def environment(folder: Path, pod: JsonObject | None = None) -> dict[str, str]:
     except FileNotFoundError:
         return {}
     direct = "127.0.0.0/8,127.0.0.1,localhost"
-    meta = {} if pod is None else pod["metadata"]
-    caller = f"{meta['namespace']}:{meta['name']}@" if meta else ""
+    caller = ""
+    if pod is not None:
+        caller = f"{pod['metadata']['namespace']}:{pod['metadata']['name']}@"
     names = {"HTTP_PROXY": f"http://{caller}{address}", "NO_PROXY": direct}
     return {**names, **{name.lower(): value for name, value in names.items()}}
 
@@ -79,11 +81,12 @@ class DroppedError(Exception):
 
 def caller_of(credentials: str) -> tuple[str, str] | None:
     """Return namespace and name of the pod in a `Proxy-Authorization` header; None for none."""
+    scheme, _, encoded = credentials.partition(" ")
     try:
-        given = aiohttp.BasicAuth.decode(credentials)
+        namespace, colon, name = base64.b64decode(encoded).decode().partition(":")
     except ValueError:
         return None
-    return given.login, given.password
+    return (namespace, name) if scheme.lower() == "basic" and colon else None
 
 
 class ServiceProxy:
