@@ -30,6 +30,7 @@ from twin.cluster.nodes.disks import DiskProvisioner
 from twin.cluster.nodes.gpu_drivers import GpuDrivers
 from twin.cluster.nodes.interface_networks import InterfaceNetworks
 from twin.cluster.nodes.pools import PoolController
+from twin.cluster.services.connections import PodConnections
 from twin.cluster.services.proxy import ServiceProxy
 from twin.host.paths import TwinPaths
 
@@ -60,6 +61,7 @@ def _controllers(context: ClusterContext) -> list[Controller]:
         CustomMetrics(context),
         ResourceMetrics(context),
         ServiceProxy(context),
+        PodConnections(context),
         NodeAgent(context),
         GatewayController(context),
         Collector(context),

@@ -1,9 +1,14 @@
-"""Runs a program that knows no bind address, and keeps what it listens on to loopback.
+"""Runs a program that knows no bind address, and keeps its sockets to what they may do.
 
-`python loopback_only.py PROGRAM ARGUMENT...` becomes the program. Where it binds a socket to all
-addresses of the machine, the socket is bound to loopback instead. The kernel reports each bind(2)
-to a second process (seccomp_unotify(2)), which ends with the program. This needs no privileges,
-changes nothing on the machine, and works with every program, because the C library is not involved.
+`python loopback_only.py [--ask=WHERE] PROGRAM ARGUMENT...` becomes the program. Where it binds a
+socket to all addresses of the machine, the socket is bound to loopback instead. The kernel reports
+each bind(2) to a second process (seccomp_unotify(2)), which ends with the program. This needs no
+privileges, changes nothing on the machine, and works with every program, because the C library is
+not involved.
+
+With `--ask=HOST:PORT/NAMESPACE/POD`, connect(2) to an address of a pod is reported as well. The
+server at `HOST:PORT` decides (`twin/cluster/services/connections.py`); what it refuses times out at
+once. Without an answer, the program connects.
 
 It needs Linux 5.9 on x86-64 or arm64, and pidfd_getfd(2), which some containers refuse. Where
 something is missing, the program runs as it is, and its output says so. This file runs as a script
@@ -11,6 +16,7 @@ and imports nothing of the twin.
 """
 
 import ctypes
+import errno
 import fcntl
 import os
 import platform
@@ -23,8 +29,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-_MACHINES: Final = {"aarch64": (0xC00000B7, 200, 277, 438), "x86_64": (0xC000003E, 49, 317, 438)}
-"""AUDIT_ARCH, and the numbers of bind, seccomp and pidfd_getfd."""
+_MACHINES: Final = {
+    "aarch64": (0xC00000B7, 200, 277, 438, 203),
+    "x86_64": (0xC000003E, 49, 317, 438, 42),
+}
+"""AUDIT_ARCH, and the numbers of bind, seccomp, pidfd_getfd and connect."""
+_ASK: Final = "--ask="
+_ANSWER_SECONDS: Final = 2.0
+_PODS: Final = (64, 128)
+"""Second number of the first address of pods, 127.64.0.0, and of the first behind them."""
 _NO_NEW_PRIVILEGES: Final = 38  # PR_SET_NO_NEW_PRIVS
 _SET_PTRACER: Final = 0x59616D61  # PR_SET_PTRACER of the Yama module
 _SET_FILTER: Final = 1  # SECCOMP_SET_MODE_FILTER
@@ -49,12 +62,21 @@ _ALL: Final[dict[int, tuple[int, bytes]]] = {
 }
 """Position of the address in sockaddr_in and sockaddr_in6, and that of all addresses."""
 _LONGEST: Final = 128  # sockaddr_storage
+_MAPPED: Final = bytes(10) + b"\xff\xff"  # start of an IPv6 address that is one of IPv4
+_dropped: set[str] = set()
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
-def command(argv: list[str]) -> list[str]:
-    """Return the command line that runs a program with its servers on loopback."""
-    return [sys.executable, "-I", "-S", __file__, *argv]
+def command(argv: list[str], decisions: str = "", sender: str = "") -> list[str]:
+    """Return the command line that runs a program with its servers on loopback.
+
+    Args:
+        argv: Command line of the program.
+        decisions: `HOST:PORT` that decides about connections to pods; empty: all are made.
+        sender: `NAMESPACE/POD` of the program.
+    """
+    asking = [f"{_ASK}{decisions}/{sender}"] if decisions else []
+    return [sys.executable, "-I", "-S", __file__, *asking, *argv]
 
 
 def problem() -> str:
@@ -75,15 +97,21 @@ def problem() -> str:
 
 
 def _main(argv: list[str]) -> None:
+    ask = ""
+    if argv[0].startswith(_ASK):
+        ask, *argv = argv
     try:
-        _confine()
+        _confine(ask.removeprefix(_ASK))
     except OSError as error:
         sys.stderr.write(f"cannot keep {argv[0]} to loopback: {error}\n")
     os.execvp(argv[0], argv)  # noqa: S606 - no shell is wanted
 
 
-def _confine() -> None:
-    """Have bind(2) of this process answered by a second one.
+def _confine(ask: str) -> None:
+    """Have bind(2) of this process answered by a second one, and connect(2) if somebody decides.
+
+    Args:
+        ask: `HOST:PORT/NAMESPACE/POD`, or nothing.
 
     Raises:
         OSError: The kernel does not support it, or refuses it.
@@ -91,13 +119,13 @@ def _confine() -> None:
     machine = platform.machine()
     if machine not in _MACHINES or not sys.platform.startswith("linux"):
         raise OSError(f"not supported on {sys.platform} on {machine}")
-    architecture, bind, seccomp, _ = _MACHINES[machine]
+    architecture, bind, seccomp, _, connect = _MACHINES[machine]
     ours, theirs = socket.socketpair()
-    helper = _fork_helper(ours, theirs)
+    helper = _fork_helper(ours, theirs, ask)
     theirs.close()
     _libc.prctl(_SET_PTRACER, ctypes.c_ulong(helper), 0, 0, 0)  # an error: there is no Yama
     _checked(_libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
-    code = _program(architecture, bind)
+    code = _program(architecture, bind, connect if ask else bind)
     filters = ctypes.create_string_buffer(code, len(code))
     described = struct.pack("HxxxxxxP", len(code) // _INSTRUCTION.size, ctypes.addressof(filters))
     for flags in (_LISTENER | _WAIT_KILLABLE, _LISTENER):
@@ -117,22 +145,24 @@ def _checked(returned: int) -> int:
     return returned
 
 
-def _program(architecture: int, bind: int) -> bytes:
-    """Return the filter: bind(2) is reported, everything else is allowed."""
+def _program(architecture: int, *reported: int) -> bytes:
+    """Return the filter: two system calls are reported, everything else is allowed."""
+    first, second = reported
     return b"".join(
         _INSTRUCTION.pack(*each)
         for each in (
             (_LOAD, 0, 0, _ARCHITECTURE_AT),
-            (_IF_EQUAL, 0, 3, architecture),
+            (_IF_EQUAL, 0, 4, architecture),
             (_LOAD, 0, 0, _NUMBER_AT),
-            (_IF_EQUAL, 0, 1, bind),
+            (_IF_EQUAL, 1, 0, first),
+            (_IF_EQUAL, 0, 1, second),
             (_RETURN, 0, 0, _NOTIFY),
             (_RETURN, 0, 0, _ALLOW),
         )
     )
 
 
-def _fork_helper(ours: socket.socket, theirs: socket.socket) -> int:
+def _fork_helper(ours: socket.socket, theirs: socket.socket, ask: str) -> int:
     """Start the process that answers, as no child of this one; return its process ID."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -146,7 +176,7 @@ def _fork_helper(ours: socket.socket, theirs: socket.socket) -> int:
         os.close(writing)
         ours.close()
         with suppress(BaseException):  # nothing of this process may go on as the program
-            _help(theirs)
+            _help(theirs, ask)
         os._exit(0)
     os.close(writing)
     os.waitpid(child, 0)
@@ -155,7 +185,7 @@ def _fork_helper(ours: socket.socket, theirs: socket.socket) -> int:
     return found
 
 
-def _help(theirs: socket.socket) -> None:
+def _help(theirs: socket.socket, ask: str) -> None:
     """Answer until the program and its children have ended."""
     _, received, _, _ = socket.recv_fds(theirs, 1, 1)
     if not received:  # it ended, or the filter was refused
@@ -170,24 +200,58 @@ def _help(theirs: socket.socket) -> None:
         if not state & select.POLLIN:
             return
         with suppress(OSError):  # the program, or this call of it, has ended
-            _answer(listener)
+            _answer(listener, ask)
 
 
-def _answer(listener: int) -> None:
+def _answer(listener: int, ask: str) -> None:
     call = bytearray(_CALL.size)
     fcntl.ioctl(listener, _RECEIVE, call)
-    identifier, thread, _, _, _, _, descriptor, pointer, length, *_ = _CALL.unpack(call)
+    identifier, thread, _, number, _, _, descriptor, pointer, length, *_ = _CALL.unpack(call)
     error, flags = 0, _GO_ON
     try:
         with Path(f"/proc/{thread}/mem").open("rb", buffering=0) as memory:
             memory.seek(pointer)
             address = memory.read(min(length, _LONGEST))
-        if _is_all(address):
+        if number == _MACHINES[platform.machine()][4]:
+            if not _is_let_out(address, ask):
+                error, flags = -errno.ETIMEDOUT, 0
+        elif _is_all(address):
             error, flags = -_bind(thread, descriptor, address), 0
     except OSError as refused:  # the program's own call counts
         sys.stderr.write(f"cannot keep a socket to loopback: {refused}\n")
         sys.stderr.flush()
     fcntl.ioctl(listener, _SEND, _ANSWER.pack(identifier, 0, error, flags))
+
+
+def _is_let_out(address: bytes, ask: str) -> bool:
+    """Return whether a program may connect to an address; of the pods', its cluster decides."""
+    (family,) = struct.unpack_from("=H", address)
+    if family == socket.AF_INET:
+        host = socket.inet_ntoa(address[4:8])
+    elif family == socket.AF_INET6 and address[8:20] == _MAPPED:
+        host = socket.inet_ntoa(address[20:24])
+    else:
+        return True
+    first, second, *_ = map(int, host.split("."))
+    if first != 127 or not _PODS[0] <= second < _PODS[1]:
+        return True
+    (port,) = struct.unpack_from("!H", address, 2)
+    where, namespace, name = ask.split("/")
+    server, _, number = where.partition(":")
+    try:
+        with socket.create_connection((server, int(number)), _ANSWER_SECONDS) as asked:
+            asked.sendall(f"{namespace} {name} {host} {port}\n".encode())
+            with asked.makefile(encoding="utf-8") as answer:
+                said = answer.readline().strip()
+    except OSError:  # the cluster is down
+        return True
+    if said in ("", "ok"):
+        return True
+    if said not in _dropped:  # a picker tries ten times a second
+        _dropped.add(said)
+        sys.stderr.write(f"connection dropped: {said}\n")
+        sys.stderr.flush()
+    return False
 
 
 def _is_all(address: bytes) -> bool:

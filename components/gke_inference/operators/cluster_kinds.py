@@ -16,6 +16,8 @@ from gke_inference.base.manifests import (
     Manifest,
     deployment,
     hardened_pod,
+    labels_for,
+    manifest,
     register,
 )
 from gke_inference.catalogue.versions import api, image
@@ -50,9 +52,15 @@ class ClusterKinds(pulumi.ComponentResource):
         super().__init__("gke-inference:index:ClusterKinds", name, {}, opts)
         args = checked(ClusterKindsArgs, args)
         made = register(f"{name}-namespace", namespace_object(NAME, "restricted"), under(self))
-        register(name, kinds_object(args["kinds"]), under(self, depends_on=[made]))
+        account = register(f"{name}-account", account_object(), under(self, depends_on=[made]))
+        register(name, kinds_object(args["kinds"]), under(self, depends_on=[account]))
         self.namespace = NAME
         self.register_outputs({"namespace": self.namespace})
+
+
+def account_object() -> Manifest:
+    """Return the Deployment's account, which needs no role: every account sees the kinds."""
+    return manifest("service_account", NAME, NAME, labels=labels_for(NAME, NAME))
 
 
 def kinds_object(names: list[str]) -> Manifest:
@@ -94,4 +102,5 @@ def _pod(wanted: dict[str, list[str]]) -> Manifest:
             }
         ],
         "securityContext": hardened_pod(_USER),
+        "serviceAccountName": NAME,
     }

@@ -18,21 +18,14 @@ from twin.providers.gcp.schema import sdk
 
 DATA = Path(__file__).parents[3] / "twin" / "providers" / "gcp" / "schema" / "data"
 PREFIX = "google_"
-READ_BY_HAND = frozenset(
-    [
-        "compute_instance_template",
-        "container_cluster",
-        "container_node_pool",
-        "dns_managed_zone",
-        "logging_project_sink",
-        "service_account_iam_member",
-        "storage_bucket",
-    ]
-)
-"""Types with schemas that statements build, or validations in functions without a name."""
+READ_BY_HAND = {
+    "logging_project_sink": "a function builds its schema and adds fields to it one by one",
+}
+"""Reasons why types cannot be read."""
 _OF_THE_BRIDGE = ("pulumi_default", "pulumi_type")
-_KEPT = ("autoname", "custom_rules", "deprecated", "delete_before_replace")
-"""Facts of Pulumi's bridge and of functions, which the schema does not have."""
+_KEPT = ("autoname", "by_hand", "custom_rules", "deprecated", "delete_before_replace")
+"""Facts of Pulumi's bridge and of functions, which the schema does not have. `by_hand` names facts
+of fields by path, which functions without a name and expressions contain."""
 
 
 def made(provider: Provider, terraform: str, token: str, known: dict[str, Any]) -> dict[str, Any]:
@@ -51,7 +44,8 @@ def made(provider: Provider, terraform: str, token: str, known: dict[str, Any]) 
     named = in_pulumi(token, dict(fields(resource.source, resource.literal.get("Schema"))))
     for path, facts in named.items():
         before: Facts = known.get("fields", {}).get(path, {})
-        facts |= {key: before[key] for key in _OF_THE_BRIDGE if key in before}
+        kept = (*_OF_THE_BRIDGE, *known.get("by_hand", {}).get(path, ()))
+        facts |= {key: before[key] for key in kept if key in before}
         planned = resource.planned(path)
         if planned is not None:
             facts["plan_default"] = planned

@@ -26,6 +26,9 @@ def test_the_deployment_asks_for_each_kind_by_its_api_version(recorder):
     assert json.loads(variables["KINDS"]) == WANTED
     assert container["readinessProbe"]["httpGet"] == {"path": "/ready", "port": PORT}
     assert int(variables["PORT"]) == PORT
+    account = recorder.one("kubernetes:core/v1:ServiceAccount").inputs["metadata"]
+    assert (account["name"], account["namespace"]) == (NAME, NAME)
+    assert made["spec"]["template"]["spec"]["serviceAccountName"] == NAME
     assert "pulumi.com/skipAwait" not in made["metadata"].get("annotations", {})
 
 

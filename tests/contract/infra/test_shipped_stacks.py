@@ -3,8 +3,6 @@
 `tests/preview` runs the policy pack in the engine on the stacks of `stacks/`, for its own sake.
 """
 
-import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,11 +21,10 @@ from policies.objects.documents import Source
 from policies.pack.rendered import findings
 from policies.rules import policies
 from tests.contract.infra.cloud import Deployed
+from tests.contract.infra.pod_flows import flows, pods_of, unreached, with_whole_numbers
 from tests.contract.infra.registered import clusters_of, registered, state
 from tests.shipped_stacks import FILES
-from twin.cluster.base.matching import selects
-from twin.cluster.base.network_policies import IsPeer, lets_in, sent_by_pod
-from twin.cluster.controlplane.konnectivity import backends
+from twin.cluster.base.network_policies import lets_in, sent_by_pod
 from twin.cluster.gateway.translation.backends import BackendIndex
 from twin.cluster.gateway.translation.model import GatewayModel, Processor
 from twin.cluster.gateway.translation.objects import NamedAddress, Snapshot, key_of
@@ -38,6 +35,7 @@ from twin.tests.unit.gateway.builders import gateway_class
 from twin.world.rules import all_rules
 
 ADVISORY = {name for name, listed in policies().items() if listed.rule.level == "advisory"}
+_CLOSED = "no NetworkPolicy of the receiver's namespace lets it in"
 INVARIANTS = [listed.rule for listed in invariants().values()]
 
 
@@ -109,50 +107,10 @@ def dropped(source: Source, platform: Platform) -> set[str]:
     return found
 
 
-def with_whole_numbers(value: Any) -> Any:
-    """Return a value as an API server reads it: the engine sends every number as a float."""
-    if isinstance(value, dict):
-        return {key: with_whole_numbers(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [with_whole_numbers(each) for each in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
 def called_by(model: GatewayModel) -> list[Processor]:
     """Return the programs that a gateway calls for each request."""
     chains = (*model.routing_chains, *model.traffic_chains)
     return [processor for chain in chains for processor in chain.processors]
-
-
-def pods_of(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield a ready pod of each template in a workload."""
-    for at, template in enumerate(templates(body.get("spec"))):
-        metadata = {
-            "labels": (template.get("metadata") or {}).get("labels") or {},
-            "name": f"{body['metadata']['name']}-{at}",
-            "namespace": body["metadata"].get("namespace", ""),
-        }
-        ready = [{"type": "Ready", "status": "True"}]
-        yield {
-            "kind": "Pod",
-            "metadata": metadata,
-            "spec": template["spec"],
-            "status": {"podIP": "127.64.0.1", "conditions": ready},
-        }
-
-
-def templates(value: Any) -> Iterator[dict[str, Any]]:
-    """Yield the pod templates in a spec."""
-    if isinstance(value, list):
-        for each in value:
-            yield from templates(each)
-    if not isinstance(value, dict):
-        return
-    if isinstance(value.get("spec"), dict) and "containers" in value["spec"]:
-        yield value
-        return
-    for each in value.values():
-        yield from templates(each)
 
 
 def unscraped(source: Source, platform: Platform) -> list[str]:
@@ -181,60 +139,6 @@ def unscraped(source: Source, platform: Platform) -> list[str]:
     return closed
 
 
-def configured(pod: dict[str, Any], bodies: list[dict[str, Any]]) -> str:
-    """Return what a pod's programs read: its spec and the ConfigMaps that it mounts."""
-    volumes = [json.dumps(each) for each in pod["spec"].get("volumes", [])]
-    mounted = [
-        body["data"]
-        for body in bodies
-        if body["kind"] == "ConfigMap"
-        and body["metadata"].get("namespace") == pod["metadata"]["namespace"]
-        and any(f'"name": "{body["metadata"]["name"]}"' in volume for volume in volumes)
-    ]
-    return json.dumps([pod["spec"], mounted])
-
-
-def unreached(source: Source) -> list[str]:
-    """Return the Services in the settings of programs whose pods NetworkPolicies close to them."""
-    bodies = [with_whole_numbers(document.body) for document in source.documents]
-    pods = [pod for body in bodies for pod in pods_of(body)]
-    policies = [body for body in bodies if body["kind"] == "NetworkPolicy"]
-    settings = [(pod, configured(pod, bodies)) for pod in pods]
-    closed: list[str] = []
-    for service in (body for body in bodies if body["kind"] == "Service"):
-        name, space = service["metadata"]["name"], service["metadata"].get("namespace", "")
-        address = re.compile(rf"(?<![\w.-]){re.escape(name)}(\.{re.escape(space)}[\w.]*)?:(\d+)")
-        for sender, text in (each for each in settings if name in each[1]):
-            for found in address.finditer(text):
-                if not found[1] and sender["metadata"]["namespace"] != space:
-                    continue
-                for pod, port in backends(service, int(found[2]), pods_in(space, pods)):
-                    if not lets_in(policies, pod, port, sent_from(sender, space)):
-                        who = sender["metadata"]["name"]
-                        closed.append(f"{who} to {pod['metadata']['name']}:{port}")
-    return closed
-
-
-def pods_in(namespace: str, pods: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the pods of a namespace."""
-    return [pod for pod in pods if pod["metadata"]["namespace"] == namespace]
-
-
-def sent_from(sender: dict[str, Any], namespace: str) -> IsPeer:
-    """Return what recognizes a pod in the policies of a namespace."""
-    metadata = sender["metadata"]
-    from_outside = sent_by_pod(
-        {"kubernetes.io/metadata.name": metadata["namespace"]}, metadata["labels"]
-    )
-
-    def is_peer(peer: dict[str, Any]) -> bool:
-        if "namespaceSelector" in peer or metadata["namespace"] != namespace:
-            return from_outside(peer)
-        return selects(peer.get("podSelector") or {"matchLabels": {"": ""}}, metadata["labels"])
-
-    return is_peer
-
-
 @pytest.mark.parametrize("file", FILES, ids=title)
 def test_load_balancers_collectors_and_programs_reach_the_pods_of_a_shipped_stack(
     deployed: Deployed, file: Path
@@ -244,8 +148,44 @@ def test_load_balancers_collectors_and_programs_reach_the_pods_of_a_shipped_stac
         assert dropped(source, platform) == set()
         assert unscraped(source, platform) == []
         # the service of batches shares the file of its workers, which alone read queues of pickers
-        shared = ["batch-0 to llama-3-1-8b-picker-0:9090"] if title(file) == "batch/batch" else []
-        assert unreached(source) == shared
+        shared = (
+            [f"models/batch-0 to port 9090 of models/llama-3-1-8b-picker-0: {_CLOSED}"]
+            if title(file) == "batch/batch"
+            else []
+        )
+        assert unreached([with_whole_numbers(each.body) for each in source.documents]) == shared
+
+
+_WITH_FLOWS = ("backends", "disaggregation", "guardrails", "queues", "ray")
+
+
+def test_every_kind_of_flow_between_pods_is_dropped_where_nothing_lets_it_in(
+    deployed: Deployed,
+) -> None:
+    kinds: set[str] = set()
+    for file in (each for each in FILES if each.parent.name in _WITH_FLOWS):
+        for source in clusters_of(registered(file, deployed), ()):
+            bodies = [with_whole_numbers(each.body) for each in source.documents]
+            found = [each for each in flows(bodies) if each.sender is not each.receiver]
+            kinds |= {each.what for each in found}
+            others = [body for body in bodies if body["kind"] != "NetworkPolicy"]
+            assert len(unreached([*others, *closing(bodies)])) == len(
+                {(each.name, each.port) for each in found}
+            )
+    assert kinds == {"fallback", "picker", "prefill", "replicas", "service", "webhook"}
+
+
+def closing(bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return a policy for each namespace that lets nothing in."""
+    spaces = {str(body["metadata"].get("namespace", "")) for body in bodies}
+    return [
+        {
+            "kind": "NetworkPolicy",
+            "metadata": {"name": "closed", "namespace": space},
+            "spec": {"podSelector": {}},
+        }
+        for space in sorted(spaces)
+    ]
 
 
 def removed_by(rule: dict[str, Any]) -> list[str]:

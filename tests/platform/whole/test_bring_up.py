@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import socket
 import ssl
 import stat
 import subprocess
@@ -21,6 +22,7 @@ from scripts.operate.load import trace_of
 from scripts.shared.engine import Engine
 from scripts.shared.model_client import models, stream_chat
 from tests.platform.tutorial.console import commands, sections, unlike
+from twin.cluster.services import connections
 from twin.host import loopback_only, processes
 from twin.host.listening import is_of_twin, of_twin
 from twin.host.paths import REPOSITORY
@@ -112,6 +114,31 @@ def test_no_program_of_the_twin_listens_beyond_loopback(platform):
     assert {"envoy", "epp", "etcd", "kube-apiserver"} <= {each.program for each in found}
     open_to_others = {each.program for each in found if not each.is_on_loopback}
     assert open_to_others == ({"epp"} if loopback_only.problem() else set())
+
+
+def test_network_policies_decide_which_pods_reach_an_engine(platform):
+    (folder,) = (file.parent for file in platform.paths.root.glob("clusters/*/kubeconfig"))
+    pods = Kube(folder / "kubeconfig").list("/api/v1/namespaces/models/pods")
+    named = {each["metadata"]["labels"]["app.kubernetes.io/component"]: each for each in pods}
+    engine = named["model-server"]
+    host, _, port = connections.address_in(folder).partition(":")
+
+    def decided(component: str) -> str:
+        name, address = named[component]["metadata"]["name"], engine["status"]["podIP"]
+        with socket.create_connection((host, int(port)), 10) as asked:
+            asked.sendall(f"models {name} {address} 8000\n".encode())
+            return asked.makefile().readline().strip()
+
+    assert decided("endpoint-picker") == "ok"
+    assert decided("model-catalogue") == (
+        f"models/{named['model-catalogue']['metadata']['name']} to port 8000 of "
+        f"models/{engine['metadata']['name']}: no NetworkPolicy of the receiver's namespace "
+        "lets it in"
+    )
+    (container,) = named["endpoint-picker"]["status"]["containerStatuses"]
+    picker = int(container["containerID"].removeprefix("twin://"))
+    if not loopback_only.problem():  # the kernel asks before the picker connects
+        assert "\nSeccomp:\t2\n" in Path(f"/proc/{picker}/status").read_text()
 
 
 def test_etcd_serves_the_api_server_alone(platform):

@@ -25,7 +25,6 @@ from twin.cluster.agent.launching.environment import ACCOUNT, ConfigError, expan
 from twin.cluster.agent.launching.pictures import image_server, personal, trainer
 from twin.cluster.agent.launching.place import Launch, Place
 from twin.cluster.agent.launching.volumes import Mount, rewrite
-from twin.host import loopback_only
 from twin.host.paths import REPOSITORY, TwinPaths
 from twin.host.ports import free_port
 from twin.host.processes import GO_SETTINGS
@@ -177,7 +176,8 @@ def _launched(
 def _worker(leader: groups.Leader, place: Place) -> Launch:
     name = place.pod["metadata"]["name"]
     argv = [sys.executable, "-m", "simulator.server.worker", leader.name, str(leader.port), name]
-    return Launch(Kind.ENGINE, argv, {**_base(place), "GKE_INFERENCE_SIM_NAMES": str(place.names)})
+    variables = {**_base(place), "GKE_INFERENCE_SIM_NAMES": str(place.names)}
+    return Launch(Kind.ENGINE, place.filtered(argv), variables)
 
 
 def _real(argv: list[str], place: Place) -> tuple[list[str], dict[str, str]]:
@@ -220,7 +220,7 @@ def _upstream(container: JsonObject, kind: Kind, place: Place) -> Launch:
         return Launch(kind, [str(place.tool(kind.value)), *arguments], _base(place), ports)
     return Launch(
         kind,
-        loopback_only.command([str(place.tool(kind.value)), *arguments]),  # it has no such flag
+        place.filtered([str(place.tool(kind.value)), *arguments]),  # it has no flag for loopback
         {**_base(place), "KUBECONFIG": str(place.kubeconfig)},
         ports,
         needs_kubeconfig=True,
@@ -257,14 +257,17 @@ def _relay(container: JsonObject, place: Place) -> Launch:
     given = _arguments(container, place)
     argv = [str(place.tool(Kind.RELAY.value)), *given, *relays.flags(place.pod, place.kubeconfig)]
     found = {**_base(place), **relays.environment(place)}
-    return Launch(Kind.RELAY, argv, found, needs_kubeconfig=relays.has_token(place.pod))
+    has_token = relays.has_token(place.pod)  # with it, a fallback reads the engines of its model
+    return Launch(
+        Kind.RELAY, place.filtered(argv) if has_token else argv, found, needs_kubeconfig=has_token
+    )
 
 
 def _sidecar(container: JsonObject, place: Place) -> Launch:
     given = [expand(part, place.variables) for part in container.get("args", [])]
     return Launch(
         Kind.SIDECAR,
-        [sys.executable, "-m", "simulator.sidecar", *given],
+        place.filtered([sys.executable, "-m", "simulator.sidecar", *given]),
         {**_base(place), "GKE_INFERENCE_SIM_POD_IP": place.pod["status"]["podIP"]},
     )
 

@@ -30,6 +30,7 @@ from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.reports import pod_event
 from twin.cluster.base.traces import collector_address
 from twin.cluster.devices.preparing import PreparingError, prepared
+from twin.cluster.services import connections
 from twin.cluster.services import proxy as service_proxy
 from twin.host.paths import REPOSITORY
 from twin.wire.kube import JsonObject, KubeError
@@ -217,10 +218,11 @@ class PodRunner:
                 self._context.rules,
                 self._context.tool,
                 collector_address(self._context.dir),
-                service_proxy.environment(self._context.dir),
+                service_proxy.environment(self._context.dir, self._pod),
                 names.file_in(self._context.dir),
                 self._context.paths.root,
                 self._context.spec.project,
+                connections.address_in(self._context.dir),
             )
             launch = plan(container, place)
             if launch.needs_kubeconfig:

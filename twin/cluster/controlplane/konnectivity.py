@@ -22,6 +22,7 @@ from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.fields import part, parts
 from twin.cluster.base.informer import Informer
 from twin.cluster.base.matching import container_port, selects
+from twin.cluster.base.pod_network import PodNetwork
 from twin.cluster.controlplane.processes import Ports
 from twin.wire.kube import JsonObject, KubeError
 
@@ -80,6 +81,7 @@ class Konnectivity:
         self._ctx = ctx
         self._open: set[asyncio.Task[None]] = set()
         self._informers: dict[str, Informer] = {}
+        self._network = PodNetwork(ctx)
         self._port = Ports.load_or_choose(ctx.dir / "ports.json").egress
 
     def run(self, stop: threading.Event) -> None:
@@ -87,6 +89,7 @@ class Konnectivity:
         for path in (_SERVICES, _PODS, APISERVICES):
             self._informers[path] = Informer(self._ctx.watches, path, threading.Event())
             self._informers[path].start(stop)
+        self._network.start(stop)
         asyncio.run(self._serve(stop))
 
     async def _serve(self, stop: threading.Event) -> None:
@@ -151,7 +154,8 @@ class Konnectivity:
         """Return the address behind a target.
 
         Raises:
-            LookupError: no Service has the address, or it has no ready pod.
+            LookupError: no Service has the address, it has no ready pod, or NetworkPolicies close
+                the way to the pod.
         """
         if ipaddress.ip_address(host).is_loopback:
             return host, port
@@ -173,6 +177,9 @@ class Konnectivity:
             extension = port_behind(self._ctx.dir, service, objects(APISERVICES))
             if extension is not None:
                 return "127.0.0.1", extension
+            dropped = self._network.refusal_of_control_plane(pod, number)
+            if dropped is not None:
+                raise LookupError(dropped)
             return podports.resolve(self._ctx.dir, pod, number)
         raise LookupError(f"Service {meta['namespace']}/{meta['name']}:{port} has no ready pod")
 

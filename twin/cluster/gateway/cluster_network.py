@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from twin.cluster.base.context import ClusterSpec
+from twin.cluster.base.pod_network import cluster_record, enforces_policies
 from twin.cluster.gateway.translation.vpc import ClusterNetwork, FirewallRule, firewall_rules
 from twin.host.paths import TwinPaths
-from twin.wire.property_values import as_list, as_object, get_path, last_segment
+from twin.wire.property_values import as_list, as_object, last_segment
 from twin.world.store import Record, Store
 
-_CLUSTER = "gcp:container/cluster:Cluster"
 _FIREWALL = "gcp:compute/firewall:Firewall"
 _NETWORK = "gcp:compute/network:Network"
 _SUBNETWORK = "gcp:compute/subnetwork:Subnetwork"
@@ -25,8 +25,7 @@ def network_of(paths: TwinPaths, spec: ClusterSpec) -> ClusterNetwork | None:
     if not paths.cloud_db.exists():
         return None
     store = Store(paths.cloud_db)
-    name = f"projects/{spec.project}/locations/{spec.location}/clusters/{spec.name}"
-    cluster = store.get(_CLUSTER, name)
+    cluster = cluster_record(store, spec)
     if cluster is None:
         return None
     given = str(cluster.inputs.get("network") or "").partition("/compute/v1/")
@@ -51,9 +50,7 @@ def network_of(paths: TwinPaths, spec: ClusterSpec) -> ClusterNetwork | None:
             if (record.type, record.id) in used and _serves(record, spec.region)
         ),
         is_shared=network.id.split("/")[1] != spec.project,
-        enforces_policies=spec.autopilot
-        or cluster.inputs.get("datapathProvider") == "ADVANCED_DATAPATH"
-        or get_path(cluster.inputs, "networkPolicy.enabled") is True,
+        enforces_policies=enforces_policies(spec, cluster),
     )
 
 

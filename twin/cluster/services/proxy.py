@@ -2,12 +2,14 @@
 
 On this machine, `NAME.NAMESPACE.svc` does not resolve and Service addresses are not routed.
 Programs that call Services over HTTP get this proxy in `HTTP_PROXY` (`environment`). It looks up
-the Service and forwards each request to the next of its ready pods. It forwards requests for
-loopback addresses unchanged: most clients bypass the proxy for these, by themselves or because of
-`NO_PROXY`, but some do not.
+the Service and forwards each request to the next of its ready pods. Its credentials name the pod of
+the program: what NetworkPolicies drop on the way to the other pod fails (rule network.policies). It
+forwards requests for loopback addresses unchanged: most clients bypass the proxy for these, by
+themselves or because of `NO_PROXY`, but some do not.
 """
 
 import asyncio
+import base64
 import ipaddress
 import itertools
 import threading
@@ -20,6 +22,7 @@ from aiohttp import web
 from twin.cluster.base import podports
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.informer import Informer
+from twin.cluster.base.pod_network import PodNetwork
 from twin.cluster.controlplane.konnectivity import backends
 from twin.host.ports import free_port
 from twin.wire.kube import JsonObject
@@ -36,18 +39,22 @@ _HOP_BY_HOP = frozenset(
 """Hop-by-hop headers, which a proxy does not pass on (RFC 9110, section 7.6.1)."""
 
 
-def environment(folder: Path) -> dict[str, str]:
+def environment(folder: Path, pod: JsonObject | None = None) -> dict[str, str]:
     """Return the environment variables for programs that call Services; empty without a proxy.
 
     Args:
         folder: Folder of the cluster.
+        pod: Pod of the program; None for a program outside the cluster.
     """
     try:
         address = _file(folder).read_text().strip()
     except FileNotFoundError:
         return {}
     direct = "127.0.0.0/8,127.0.0.1,localhost"
-    names = {"HTTP_PROXY": f"http://{address}", "NO_PROXY": direct}
+    caller = ""
+    if pod is not None:
+        caller = f"{pod['metadata']['namespace']}:{pod['metadata']['name']}@"
+    names = {"HTTP_PROXY": f"http://{caller}{address}", "NO_PROXY": direct}
     return {**names, **{name.lower(): value for name, value in names.items()}}
 
 
@@ -68,6 +75,20 @@ def service_of(host: str) -> tuple[str, str]:
     return namespace, name
 
 
+class DroppedError(Exception):
+    """A connection between pods that NetworkPolicies do not allow."""
+
+
+def caller_of(credentials: str) -> tuple[str, str] | None:
+    """Return namespace and name of the pod in a `Proxy-Authorization` header; None for none."""
+    scheme, _, encoded = credentials.partition(" ")
+    try:
+        namespace, colon, name = base64.b64decode(encoded).decode().partition(":")
+    except ValueError:
+        return None
+    return (namespace, name) if scheme.lower() == "basic" and colon else None
+
+
 class ServiceProxy:
     """The proxy of one cluster."""
 
@@ -76,12 +97,14 @@ class ServiceProxy:
         wake = threading.Event()
         self._services = Informer(context.watches, "/api/v1/services", wake)
         self._pods = Informer(context.watches, "/api/v1/pods", wake)
+        self._network = PodNetwork(context)
         self._turn = itertools.count()
 
     def run(self, stop: threading.Event) -> None:
         """Serve until `stop` is set, at the previous address after a restart."""
         for each in (self._services, self._pods):
             each.start(stop)
+        self._network.start(stop)
         asyncio.run(self._serve(stop))
 
     async def _serve(self, stop: threading.Event) -> None:
@@ -105,9 +128,15 @@ class ServiceProxy:
         self, session: aiohttp.ClientSession, request: web.BaseRequest
     ) -> web.StreamResponse:
         try:
-            address = self._endpoint(request.url.host or "", request.url.port or _DEFAULT_PORT)
+            address = self._endpoint(
+                request.url.host or "",
+                request.url.port or _DEFAULT_PORT,
+                caller_of(request.headers.get("Proxy-Authorization", "")),
+            )
         except LookupError as error:
             return web.Response(status=502, text=f"{error}\n")
+        except DroppedError as error:
+            return web.Response(status=504, text=f"{error}\n")
         body = request.content if request.can_read_body else None
         url = f"http://{address[0]}:{address[1]}{request.rel_url.raw_path_qs}"
         asked = session.request(
@@ -124,11 +153,12 @@ class ServiceProxy:
         except aiohttp.ClientConnectorError as error:
             return web.Response(status=502, text=f"{error}\n")
 
-    def _endpoint(self, host: str, port: int) -> tuple[str, int]:
+    def _endpoint(self, host: str, port: int, caller: tuple[str, str] | None) -> tuple[str, int]:
         """Return the address of a ready pod behind a port of a Service.
 
         Raises:
             LookupError: The Service does not exist, or none of its pods is ready.
+            DroppedError: NetworkPolicies close the way to the pod.
         """
         if _is_loopback(host):
             return host, port
@@ -141,6 +171,10 @@ class ServiceProxy:
         if not ready:
             raise LookupError(f"Service {namespace}/{name}:{port} has no ready pod")
         pod, number = ready[next(self._turn) % len(ready)]
+        sender = next((one for one in self._pods.items() if caller and _is(one, *caller)), None)
+        dropped = sender and self._network.refusal(sender, pod, number)
+        if dropped:
+            raise DroppedError(dropped)
         return podports.resolve(self._context.dir, pod, number)
 
 

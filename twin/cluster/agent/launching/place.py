@@ -8,6 +8,7 @@ from twin.cluster.agent.launching import hardware
 from twin.cluster.agent.launching.bucket_access import caller_of
 from twin.cluster.agent.launching.claims import Kind
 from twin.cluster.agent.launching.volumes import Mount
+from twin.host import loopback_only
 from twin.providers.gcp.iam.principals import Principal
 from twin.wire.kube import JsonObject
 from twin.world.rules import Rules
@@ -53,8 +54,19 @@ class Place:
     """Folder of the twin, which records the replica with a real engine."""
     project: str = ""
     """Project of the cluster, whose workload pool has the pod's account."""
+    connections: str = ""
+    """Host and port that decide about connections to other pods; empty: all are made."""
 
     @property
     def caller(self) -> Principal:
         """Identity with which the pod calls Google's APIs."""
         return caller_of(self.project, self.pod)
+
+    def filtered(self, argv: list[str]) -> list[str]:
+        """Return the command line of a program that connects to pods by their addresses.
+
+        What NetworkPolicies drop fails, and its servers are on loopback.
+        """
+        meta = self.pod["metadata"]
+        sender = f"{meta['namespace']}/{meta['name']}"
+        return loopback_only.command(argv, self.connections, sender)

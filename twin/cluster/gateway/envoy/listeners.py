@@ -29,26 +29,28 @@ def listeners_of(model: GatewayModel, folder: Path, access_log: Path) -> dict[st
         folder: folder of the route tables.
         access_log: file for the access log.
     """
-    ports: dict[int, list[EnvoyJson]] = {}
-    unnamed: dict[int, EnvoyJson] = {}
-    for group in listener_groups(model):
-        chain = _filter_chain(model, group, folder, access_log)
-        ports.setdefault(group[0].port, []).append(chain)
-        if group[0].certificates:
-            unnamed.setdefault(group[0].port, _any_name(chain))
     return {
-        f"port-{port}": {
-            "name": f"port-{port}",
-            "address": {"socket_address": {"address": model.address, "port_value": port}},
-            "filter_chains": chains,
-            **(
-                {"default_filter_chain": unnamed[port], "listener_filters": [_TLS_INSPECTOR]}
-                if port in unnamed
-                else {}
-            ),
-        }
-        for port, chains in ports.items()
+        table_name(group): _listener(model, group, folder, access_log)
+        for group in listener_groups(model)
     }
+
+
+def _listener(
+    model: GatewayModel, group: tuple[Listener, ...], folder: Path, access_log: Path
+) -> EnvoyJson:
+    name, port, is_secure = table_name(group), group[0].port, bool(group[0].certificates)
+    named = group if is_secure else group[:1]  # without TLS, the route table has all hosts
+    manager = _connection_manager(model, name, folder, access_log)
+    chains = [_filter_chain(each, manager) for each in named]
+    found: EnvoyJson = {
+        "name": name,
+        "address": {"socket_address": {"address": model.address, "port_value": port}},
+        "filter_chains": chains,
+    }
+    if is_secure:
+        found["default_filter_chain"] = _any_name(chains[0])
+        found["listener_filters"] = [_TLS_INSPECTOR]
+    return found
 
 
 def _any_name(chain: EnvoyJson) -> EnvoyJson:
@@ -66,22 +68,20 @@ _TLS_INSPECTOR = {
 }
 
 
-def _filter_chain(
-    model: GatewayModel, group: tuple[Listener, ...], folder: Path, access_log: Path
-) -> EnvoyJson:
-    name, first = table_name(group), group[0]
+def _filter_chain(listener: Listener, manager: EnvoyJson) -> EnvoyJson:
+    secure = f"-{listener.name}" if listener.certificates else ""
     chain: EnvoyJson = {
-        "name": name,
+        "name": f"port-{listener.port}{secure}",
         "filters": [
             {
                 "name": "envoy.filters.network.http_connection_manager",
-                "typed_config": _connection_manager(model, name, folder, access_log),
+                "typed_config": manager,
             }
         ],
     }
-    if first.certificates:
-        if first.hostname:
-            chain["filter_chain_match"] = {"server_names": [first.hostname]}
+    if listener.certificates:
+        if listener.hostname:
+            chain["filter_chain_match"] = {"server_names": [listener.hostname]}
         chain["transport_socket"] = extension(
             "envoy.transport_sockets.tls",
             "downstream_tls",
@@ -92,7 +92,7 @@ def _filter_chain(
                         "certificate_chain": {"inline_string": c.chain},
                         "private_key": {"inline_string": c.key},
                     }
-                    for c in first.certificates
+                    for c in listener.certificates
                 ],
             },
         )

@@ -32,8 +32,7 @@ _RETRIED_METHODS = "^(GET|HEAD|OPTIONS)$"
 
 def table_name(listeners: tuple[Listener, ...]) -> str:
     """Return the name of the route table of listeners that share a port."""
-    secure = f"-{listeners[0].name}" if listeners[0].certificates else ""
-    return f"port-{listeners[0].port}{secure}"
+    return f"port-{listeners[0].port}"
 
 
 def tables_of(model: GatewayModel) -> dict[str, EnvoyJson]:
@@ -42,11 +41,10 @@ def tables_of(model: GatewayModel) -> dict[str, EnvoyJson]:
 
 
 def listener_groups(model: GatewayModel) -> list[tuple[Listener, ...]]:
-    """Return the groups of listeners that share a route table: HTTP by port, each HTTPS alone."""
-    groups: dict[tuple[int, str], list[Listener]] = {}
+    """Return the listeners of each port, which share a route table (rule gateway.sni)."""
+    groups: dict[int, list[Listener]] = {}
     for listener in model.listeners:
-        own = listener.name if listener.certificates else ""
-        groups.setdefault((listener.port, own), []).append(listener)
+        groups.setdefault(listener.port, []).append(listener)
     return [tuple(group) for group in groups.values()]
 
 

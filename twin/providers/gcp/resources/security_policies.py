@@ -27,7 +27,7 @@ class Denial:
 
 
 def check_security_policy(values: Json) -> None:
-    """Reject a policy that Google would reject (rules armor.expression, armor.denial).
+    """Reject a policy that Google would reject (rules armor.expression, armor.denial, armor.rate).
 
     Raises:
         CloudError: the first thing that is wrong.
@@ -38,6 +38,7 @@ def check_security_policy(values: Json) -> None:
         if status is not None and int(status[1]) not in statuses:
             known = ", ".join(f"deny({each})" for each in statuses)
             raise _refused(f"rules[{at}].action", f"one of {known}", rule.get("action"))
+        _check_rate(at, rule)
         expression = get_path(rule, "match.expr.expression")
         if expression is None:
             continue
@@ -46,6 +47,27 @@ def check_security_policy(values: Json) -> None:
         except ExpressionError as error:
             where = f"rules[{at}].match.expr.expression"
             raise CloudError(400, f"Invalid value for '{where}': it {error}", "invalid") from None
+
+
+def _check_rate(at: int, rule: Json) -> None:
+    """Reject the rate of a rule.
+
+    Raises:
+        CloudError: It is beyond what its action allows, or its refusal has another status.
+    """
+    most: dict[str, int] = all_rules()["armor.rate"].value["most"]
+    action = str(rule.get("action"))
+    if action not in most:
+        return
+    where = f"rules[{at}].rateLimitOptions"
+    count = get_path(rule, "rateLimitOptions.rateLimitThreshold.count")
+    if isinstance(count, int | float) and not 1 <= count <= most[action]:
+        limits = f"from 1 to {most[action]} for {action}"
+        raise _refused(f"{where}.rateLimitThreshold.count", limits, count)
+    exceeded = get_path(rule, "rateLimitOptions.exceedAction")
+    known = all_rules()["armor.rate"].value["refusals"]
+    if exceeded is not None and exceeded not in known:
+        raise _refused(f"{where}.exceedAction", f"one of {', '.join(known)}", exceeded)
 
 
 def denials(values: Json) -> Iterator[Denial]:

@@ -1,10 +1,10 @@
-"""NetworkPolicies that let the pods of another namespace into a pod."""
+"""NetworkPolicies between pods."""
 
 from typing import Any
 
 import pytest
 
-from twin.cluster.base.network_policies import lets_in, sent_by_pod
+from twin.cluster.base.network_policies import between_pods, lets_in, sent_by_pod
 
 POD: Any = {
     "metadata": {"name": "m", "namespace": "models", "labels": {"app": "m"}},
@@ -49,3 +49,60 @@ def policy(*peers: Any, namespace: str = "models", **port: Any) -> Any:
 )
 def test_a_pod_of_another_namespace_needs_a_peer_that_selects_both(policies, passes):
     assert lets_in(policies, POD, 9090, SENDER) is passes
+
+
+NAMESPACES = {"models": {"team": "a"}, "jobs": {"team": "b"}}
+CALLER: Any = {
+    "metadata": {"name": "c", "namespace": "models", "labels": {"app": "c"}},
+    "spec": {"containers": []},
+}
+AWAY: Any = {**CALLER, "metadata": {**CALLER["metadata"], "namespace": "jobs"}}
+NODE: Any = {**AWAY, "spec": {"hostNetwork": True}}
+NEAR = {"podSelector": {"matchLabels": {"app": "c"}}}
+TEAM_B = {"namespaceSelector": {"matchLabels": {"team": "b"}}}
+IN = "models/c to port 9090 of models/m: no NetworkPolicy of the receiver's namespace lets it in"
+OUT = "models/c to port 9090 of models/m: no NetworkPolicy of the sender's namespace lets it out"
+
+
+def out(*peers: Any, **port: Any) -> Any:
+    rule = {"to": list(peers), "ports": [port]}
+    spec = {"podSelector": {"matchLabels": {"app": "c"}}, "policyTypes": ["Egress"]}
+    meta = {"name": "o", "namespace": "models"}
+    return {"metadata": meta, "spec": {**spec, "egress": [rule]}}
+
+
+@pytest.mark.parametrize(
+    ("policies", "refused"),
+    [
+        ([], None),
+        ([policy(NEAR, port=9090)], None),
+        ([policy({"podSelector": {}}, port="metrics")], None),
+        ([policy({"podSelector": {"matchLabels": {"app": "x"}}}, port=9090)], IN),
+        ([policy(NEAR, port=8000)], IN),
+        ([policy({"namespaceSelector": {"matchLabels": {"team": "a"}}}, port=9090)], None),
+        ([policy(TEAM_B, port=9090)], IN),
+        ([policy({"ipBlock": {"cidr": "0.0.0.0/0"}}, port=9090)], IN),
+        ([out({"podSelector": {}}, port=9090)], None),
+        ([out({"podSelector": {}}, port="metrics")], None),  # a name of the receiver's ports
+        ([out({"podSelector": {}}, port=8000)], OUT),
+        ([out(TEAM_B, port=9090)], OUT),
+        ([out({"ipBlock": {"cidr": "0.0.0.0/0"}}, port=9090)], OUT),
+        ([out({"podSelector": {}}, port=9090), policy(TEAM_B, port=9090)], IN),
+    ],
+)
+def test_both_ends_have_to_let_a_pod_reach_another_one(policies, refused):
+    assert between_pods(policies, NAMESPACES, CALLER, POD, 9090) == refused
+
+
+def test_a_pod_of_another_namespace_is_not_meant_by_a_selector_of_pods_alone():
+    text = IN.replace("models/c", "jobs/c")
+    assert between_pods([policy(NEAR, port=9090)], NAMESPACES, AWAY, POD, 9090) == text
+    assert between_pods([policy(TEAM_B, port=9090)], NAMESPACES, AWAY, POD, 9090) is None
+    named = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "jobs"}}}
+    assert between_pods([policy(named, port=9090)], {}, AWAY, POD, 9090) is None
+
+
+def test_a_pod_reaches_itself_and_a_node_reaches_its_pods():
+    closed = [policy(port=1)]
+    assert between_pods(closed, NAMESPACES, POD, POD, 9090) is None
+    assert between_pods(closed, NAMESPACES, NODE, POD, 9090) is None

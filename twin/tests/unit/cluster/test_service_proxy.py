@@ -1,5 +1,6 @@
 """The proxy through which programs of a cluster reach its Services."""
 
+import copy
 import json
 import threading
 import urllib.error
@@ -9,7 +10,10 @@ from typing import Any
 
 import pytest
 
+from twin.cluster.base.context import ClusterSpec
 from twin.cluster.services.proxy import ServiceProxy, environment
+from twin.host.paths import TwinPaths
+from twin.world.store import Store, new_record
 
 SERVICE = {
     "metadata": {"name": "engine", "namespace": "models"},
@@ -59,6 +63,13 @@ def pod(name: str, port: int, *, ready: bool = True) -> dict[str, Any]:
     }
 
 
+CALLER = {
+    "metadata": {"labels": {"app": "gate"}, "name": "gate-0", "namespace": "models"},
+    "spec": {"containers": []},
+    "status": {"podIP": "127.64.0.2"},
+}
+
+
 class Objects:
     """Watches of a cluster whose objects a test writes."""
 
@@ -66,7 +77,7 @@ class Objects:
         self._objects = objects
 
     def watch(self, path: str, stop: threading.Event, _selector: str | None) -> Any:
-        for number, item in enumerate(self._objects[path.rsplit("/", 1)[-1]]):
+        for number, item in enumerate(self._objects.get(path.rsplit("/", 1)[-1], [])):
             item["metadata"]["uid"] = f"{path}/{number}"
             yield "ADDED", item
         yield "SYNCED", None
@@ -75,15 +86,36 @@ class Objects:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory):
-    """Run a proxy over two ready pods and one that is not."""
+    """Run a proxy over two ready pods and one that is not, with NetworkPolicies."""
     folder = tmp_path_factory.mktemp("cluster")
+    store = Store(TwinPaths(folder).cloud_db)
+    inputs = {"datapathProvider": "ADVANCED_DATAPATH"}
+    name = "projects/p/locations/us-central1/clusters/main"
+    store.add(new_record("gcp:container/cluster:Cluster", name, "main", "p", "", inputs, {}), [])
+    closed = {
+        "metadata": {"name": "closed", "namespace": "models"},
+        "spec": {
+            "ingress": [{"from": [{"podSelector": {"matchLabels": {"app": "worker"}}}]}],
+            "podSelector": {"matchLabels": {"app": "engine"}},
+        },
+    }
+    worker = copy.deepcopy(CALLER)
+    worker["metadata"] |= {"labels": {"app": "worker"}, "name": "worker-0"}
     backends = [Backend("a"), Backend("b"), Backend("not ready")]
     pods = [pod(f"p{at}", one.port, ready=at < 2) for at, one in enumerate(backends)]
     stop = threading.Event()
 
     class Context:
         dir = folder
-        watches = Objects({"pods": pods, "services": [SERVICE]})
+        paths = TwinPaths(folder)
+        spec = ClusterSpec("p", "us-central1", "main", (), False, "1", "u")
+        watches = Objects(
+            {
+                "networkpolicies": [closed],
+                "pods": [*pods, CALLER, worker],
+                "services": [SERVICE],
+            }
+        )
 
     context: Any = Context()
     thread = threading.Thread(target=ServiceProxy(context).run, args=(stop,))
@@ -92,7 +124,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory):
         if environment(folder):
             break
         threading.Event().wait(0.02)
-    yield Asking(environment(folder)["HTTP_PROXY"], backends)
+    asking = Asking(environment(folder)["HTTP_PROXY"], backends)
+    asking.as_pods = {
+        str(each["metadata"]["name"]): Asking(environment(folder, each)["HTTP_PROXY"], backends)
+        for each in (CALLER, worker)
+    }
+    yield asking
     stop.set()
     thread.join(5)
     for one in backends:
@@ -107,6 +144,7 @@ class Asking:
         handler = urllib.request.ProxyHandler({"http": proxy})
         self._opener = urllib.request.build_opener(handler)
         self.backends = backends
+        self.as_pods: dict[str, Asking] = {}
 
     def post(self, url: str) -> tuple[int, Any]:
         try:
@@ -141,3 +179,19 @@ def test_what_is_not_there_is_a_bad_gateway_that_says_what_is_missing(cluster, h
 def test_an_address_of_loopback_is_asked_as_it_is(cluster):
     status, found = cluster.post(f"http://127.0.0.1:{cluster.backends[2].port}/x")
     assert (status, found["name"]) == (201, "not ready")
+
+
+def test_what_network_policies_drop_between_two_pods_fails(cluster):
+    url = "http://engine.models.svc/x"
+    port = cluster.backends[0].port, cluster.backends[1].port
+    status, said = cluster.as_pods["gate-0"].post(url)
+    assert (status, said.partition(": ")[2]) == (
+        504,
+        "no NetworkPolicy of the receiver's namespace lets it in",
+    )
+    assert said in [
+        f"models/gate-0 to port {each} of models/p{at}: no NetworkPolicy of the receiver's "
+        "namespace lets it in"
+        for at, each in enumerate(port)
+    ]
+    assert cluster.as_pods["worker-0"].post(url)[0] == 201

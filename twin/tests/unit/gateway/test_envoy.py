@@ -1,5 +1,6 @@
 """Envoy's configuration, and its acceptance by the real Envoy."""
 
+import base64
 import json
 import subprocess
 
@@ -20,6 +21,7 @@ from twin.tests.unit.gateway.builders import (
     gateway,
     gateway_class,
     model,
+    obj,
     pod,
     policy,
     route,
@@ -337,6 +339,33 @@ def test_two_plain_listeners_of_one_port_share_a_route_table():
     )
     hosts = [h["domains"] for h in found["port-8080"]["virtual_hosts"]]
     assert hosts == [["a.example.com"], ["b.example.com"]]
+
+
+def test_the_host_header_alone_chooses_among_the_secure_listeners_of_a_port(tmp_path):
+    listeners = [
+        {
+            "name": name,
+            "protocol": "HTTPS",
+            "port": 443,
+            "hostname": f"{name}.example.com",
+            "tls": {"certificateRefs": [{"name": "certificate"}]},
+        }
+        for name in "ab"
+    ]
+    content = base64.b64encode(b"PEM").decode()
+    certificate = obj("Secret", "certificate", data={"tls.crt": content, "tls.key": content})
+    made = model_of(
+        gateway(listeners=listeners), route("r", rule(to_service("w"))), service("w"), certificate
+    )
+    hosts = [h["domains"] for h in tables_of(made)["port-443"]["virtual_hosts"]]
+    assert hosts == [["a.example.com"], ["b.example.com"]]
+    (found,) = listeners_of(made, tmp_path, tmp_path / "log").values()
+    chains = [*found["filter_chains"], found["default_filter_chain"]]
+    named = [chain.get("filter_chain_match", {}).get("server_names") for chain in chains]
+    assert named == [["a.example.com"], ["b.example.com"], None]
+    tables = {chain["filters"][0]["typed_config"]["rds"]["route_config_name"] for chain in chains}
+    assert tables == {"port-443"}
+    assert len({chain["name"] for chain in chains}) == 3
 
 
 def everything():

@@ -1,5 +1,6 @@
 """Expressions of Cloud Armor, and what a policy denies."""
 
+import re
 from typing import Any
 
 import pytest
@@ -70,6 +71,31 @@ def test_a_policy_is_refused_for_its_expression_and_its_status() -> None:
     rules = [rule(1, "allow"), rule(2, "deny(413)", f"has({LENGTH})")]
     with pytest.raises(CloudError, match=r"rules\[1\].action.*deny\(502\), got deny\(413\)"):
         check_security_policy({"rules": rules})
+
+
+def rated(action: str, count: object, exceed: str = "deny(429)") -> dict[str, Any]:
+    threshold = {"count": count, "intervalSec": 60}
+    options = {"conformAction": "allow", "exceedAction": exceed, "rateLimitThreshold": threshold}
+    return {**rule(1, action), "rateLimitOptions": options}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (rated("throttle", 1_000_000), ""),
+        (rated("throttle", 1_000_001), "count': must be from 1 to 1000000 for throttle, got 10000"),
+        (rated("throttle", 0), "count': must be from 1 to 1000000 for throttle, got 0"),
+        (rated("rate_based_ban", 10_000), ""),
+        (rated("rate_based_ban", 10_001), "must be from 1 to 10000 for rate_based_ban, got 10001"),
+        (rated("throttle", 1, "deny(413)"), "exceedAction': must be one of deny(403), deny(404), "),
+    ],
+)
+def test_a_rate_is_within_what_its_action_allows(given: dict[str, Any], message: str) -> None:
+    if not message:
+        check_security_policy({"rules": [given]})
+        return
+    with pytest.raises(CloudError, match=re.escape(message)):
+        check_security_policy({"rules": [given]})
 
 
 def test_the_first_rule_that_matches_decides() -> None:

@@ -2,8 +2,10 @@
 
 import os
 import signal
+import socketserver
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 
 from twin.host import loopback_only
 from twin.host.listening import Listener, listeners
+from twin.host.ports import free_port
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -115,6 +118,65 @@ def _helpers(mark):
         except OSError:
             continue
     return found
+
+
+class _Decider(socketserver.ThreadingTCPServer):
+    """Answers as a cluster does, and keeps the questions."""
+
+    def __init__(self, answer):
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self):
+                asked.append(self.rfile.readline().decode().strip())
+                self.wfile.write(f"{answer}\n".encode())
+
+        self.asked = asked = []
+        super().__init__(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+
+
+_CONNECTS = """
+import errno, socket, sys
+address = ("127.127.250.9", int(sys.argv[1]))
+with socket.create_server(address), socket.socket() as client:
+    client.settimeout(float(sys.argv[2]) or None)
+    print(errno.errorcode.get(client.connect_ex(address), "connected"))
+"""
+
+
+@pytest.mark.parametrize("seconds", ["0", "5"])  # a socket with a timeout does not block
+@pytest.mark.parametrize(
+    ("answer", "outcome", "said"),
+    [
+        ("ok", "connected", ""),
+        (
+            "models/a to port 1: closed",
+            "ETIMEDOUT",
+            "connection dropped: models/a to port 1: closed\n",
+        ),
+    ],
+)
+def test_a_connection_to_a_pod_is_made_if_its_cluster_lets_it_through(
+    answer, outcome, said, seconds
+):
+    port = free_port()
+    with _Decider(answer) as cluster:
+        where = f"127.0.0.1:{cluster.server_address[1]}"
+        argv = loopback_only.command(
+            [sys.executable, "-I", "-c", _CONNECTS, str(port), seconds], where, "models/a-0"
+        )
+        found = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+        cluster.shutdown()
+    assert (found.stdout, found.stderr) == (f"{outcome}\n", said)
+    assert cluster.asked == [f"models a-0 127.127.250.9 {port}"]
+
+
+def test_a_program_connects_while_its_cluster_is_down_and_to_what_is_no_pod():
+    port = str(free_port())
+    nobody = f"127.0.0.1:{free_port()}"
+    for code in (_CONNECTS, _CONNECTS.replace("127.127.250.9", "127.0.0.1")):
+        argv = loopback_only.command([sys.executable, "-I", "-c", code, port, "0"], nobody, "m/a")
+        found = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+        assert (found.stdout, found.stderr) == ("connected\n", "")
 
 
 def _listening(pid):

@@ -39,13 +39,15 @@ const (
 
 // Verifier checks credentials against the newest configuration.
 type Verifier struct {
-	secret  *Secret
+	secret *Secret
+	// saltKey derives salts until a document of keys has one.
+	saltKey string
 	issuers atomic.Pointer[[]*issuer]
 }
 
 // NewVerifier returns a verifier with the keys of a secret.
 func NewVerifier(secret *Secret) *Verifier {
-	v := &Verifier{secret: secret}
+	v := &Verifier{secret: secret, saltKey: newSaltKey()}
 	v.issuers.Store(&[]*issuer{})
 	return v
 }

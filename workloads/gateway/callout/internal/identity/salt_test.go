@@ -39,3 +39,15 @@ func TestASaltIsOfOneTeamAndOneClientSaltAndOneKey(t *testing.T) {
 		}
 	}
 }
+
+func TestASaltWithoutAKeyInADocumentCannotBeCalculated(t *testing.T) {
+	for _, document := range []string{"", `{"keys": []}`} {
+		first, second := salted(t, document), salted(t, document)
+		if first.CacheSalt("a", "") != first.CacheSalt("a", "") {
+			t.Errorf("%q: a replica must keep the salt of a team", document)
+		}
+		if first.CacheSalt("a", "") == second.CacheSalt("a", "") {
+			t.Errorf("%q: two processes must not have the same salt", document)
+		}
+	}
+}
