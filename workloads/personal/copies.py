@@ -11,8 +11,8 @@ MOST_PIXELS = 50_000_000
 """Maximum size of a photo, checked before it is decoded: up to 190 MiB in memory."""
 _SAME_BITS = 4
 """Bits of 64 in which the hashes of two photos that look the same may differ (assumed). Different
-scenes of the tests differ in 20 or more. A copy of an image with few colors and no detail can differ
-in more than four, and then counts as another photo."""
+scenes of the tests differ in 20 or more. A copy of an image with few colors and no detail can
+differ in more than four, and then counts as another photo."""
 _FORMATS = ("JPEG", "PNG", "WEBP")
 _SIDES = (256, 256)
 

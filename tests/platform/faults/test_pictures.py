@@ -41,6 +41,7 @@ EDITS = "/v1/images/edits"
 SMALL = {"parameters_billion": 5.6, "bits": 16}
 """A size of which a chip holds two."""
 CALLER = "app@acme-inference-images.iam.gserviceaccount.com"
+SNAPSHOT = "projects/acme-inference-images/global/snapshots/flux-dev"
 HEADERS = {"Content-Type": "application/json", "X-Gateway-Base-Model-Name": MODEL}
 
 
@@ -51,7 +52,7 @@ def platform(tmp_path_factory):
     stack = together(folder, stack, VIDEO, "capacity", "models")
     made = Platform(tmp_path_factory.mktemp("images"), stack, "{min: 1, max: 2}", DEFAULT_SPEED)
     try:
-        made.bring_up(accounts=(CALLER,))
+        made.bring_up(accounts=(CALLER,), snapshots=(SNAPSHOT,))
         wait_for(lambda: image_of(made, MODEL) is not None, 120, made.states)
         wait_for(lambda: draws(made), 120, made.states)
         yield made
@@ -65,6 +66,8 @@ def with_further(folder):
     model = whole["config"]["gke-inference:platform"]["models"][FAST]
     model["size"] = SMALL
     whole["config"]["gke-inference:platform"]["batches"] = {"models": [FAST]}
+    model["adapters"] = ["comic", "noir"]
+    model["images"]["max_adapters"] = 2
     model["images"]["models"] = {MINI: {"weights": MINI, "size": SMALL, "steps": 20}}
     made = folder / PICTURES.name
     made.write_text(yaml.safe_dump(whole))
@@ -211,6 +214,21 @@ def test_the_gateway_gives_as_many_pictures_as_were_asked_for_of_one_seed_each(p
 def test_an_adapter_is_routed_by_its_name_in_the_body(platform):
     ours = generate_images(platform.url, "comic", "a red bicycle", seed=7)[0]
     assert ours.file != generate_images(platform.url, FAST, "a red bicycle", seed=7)[0].file
+
+
+def test_two_adapters_of_a_request_change_the_image_by_their_weights(platform):
+    def drawn(**more):
+        with openai_client(platform.url) as client:
+            body = {"seed": 7, **more}
+            found = client.images.generate(model=FAST, prompt="x", extra_body=body)
+            return found.data[0].b64_json
+
+    both = {"adapter_names": ["comic", "noir"]}
+    strong = drawn(**both, adapter_weights=[0.9, 0.1])
+    assert len({strong, drawn(**both, adapter_weights=[0.1, 0.9]), drawn(**both), drawn()}) == 4
+    assert strong == drawn(**both, adapter_weights=[0.9, 0.1])
+    with pytest.raises(openai.NotFoundError, match="adapter 'nobody' does not exist"):
+        drawn(adapter_names=["nobody"])
 
 
 def test_another_size_of_the_stack_is_drawn_and_one_that_is_not_is_refused(platform):
