@@ -101,6 +101,7 @@ def test_two_models_in_one_process_draw_what_each_draws_alone(start, server, tin
     assert (first == again).all()
 
 
+@pytest.mark.soak  # tests/running/diffusion has the requests; it starts a server of its own
 def test_two_adapters_with_weights_draw_what_diffusers_draws_with_them(start, tiny, tmp_path):
     folders = {name: str(tiny / "adapters" / name) for name in ("comic", "noir")}
     both = start(adapters=folders, max_adapters=2, max_batch=1).ready()

@@ -145,6 +145,7 @@ def test_a_short_video_of_many_steps_is_the_one_of_diffusers(server, base, tmp_p
     assert abs(generated - expected).max() <= LAST_BIT
 
 
+@pytest.mark.soak  # tests/running/diffusion has the requests; it starts a server of its own
 def test_two_people_are_in_a_video_as_strongly_as_in_diffusers(start, base, tmp_path):
     folders = {name: str(base / "adapters" / name) for name in ("ada", "bob")}
     more = {"adapters": folders, "frames": [SHORT], "max_adapters": 2, "programs_folder": ""}

@@ -54,5 +54,6 @@ def test_a_boot_disk_with_images_and_the_streamer_are_sources_on_gpu() -> None:
     platform = parse(json.dumps(platform_of(STACKS / "Pulumi.prod.yaml")))
     found = [each for each in options(resolve(platform)) if "nvidia" in each.rung]
     assert {each.why_not for each in found} == {""}
-    used = {each.what for each in found if each.is_used and each.model == "llama-3.1-8b"}
+    ours = [each for each in found if (each.model, each.region) == ("llama-3.1-8b", "us-central1")]
+    used = {each.what for each in ours if each.is_used}
     assert used == {"Cloud Storage FUSE, cached", "secondary boot disk"}
