@@ -41,7 +41,6 @@ EDITS = "/v1/images/edits"
 SMALL = {"parameters_billion": 5.6, "bits": 16}
 """A size of which a chip holds two."""
 CALLER = "app@acme-inference-images.iam.gserviceaccount.com"
-SNAPSHOT = "projects/acme-inference-images/global/snapshots/flux-dev"
 HEADERS = {"Content-Type": "application/json", "X-Gateway-Base-Model-Name": MODEL}
 
 
@@ -52,7 +51,7 @@ def platform(tmp_path_factory):
     stack = together(folder, stack, VIDEO, "capacity", "models")
     made = Platform(tmp_path_factory.mktemp("images"), stack, "{min: 1, max: 2}", DEFAULT_SPEED)
     try:
-        made.bring_up(accounts=(CALLER,), snapshots=(SNAPSHOT,))
+        made.bring_up(accounts=(CALLER,))
         wait_for(lambda: image_of(made, MODEL) is not None, 120, made.states)
         wait_for(lambda: draws(made), 120, made.states)
         yield made
