@@ -219,8 +219,8 @@ def test_two_adapters_of_a_request_change_the_image_by_their_weights(platform):
     def drawn(**more):
         with openai_client(platform.url) as client:
             body = {"seed": 7, **more}
-            found = client.images.generate(model=FAST, prompt="x", extra_body=body)
-            return found.data[0].b64_json
+            (image,) = client.images.generate(model=FAST, prompt="x", extra_body=body).data or ()
+            return image.b64_json
 
     both = {"adapter_names": ["comic", "noir"]}
     strong = drawn(**both, adapter_weights=[0.9, 0.1])
