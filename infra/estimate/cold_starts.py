@@ -1,7 +1,9 @@
 """Start-up times of a stack's models, as the planner estimates them."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.rungs import Rung
 from infra.plan import Plan, ServedModel
 from infra.plan.storage import RegionStorage, is_on
@@ -53,6 +55,65 @@ class Start:
         return self.limit is not None and self.start.seconds > self.limit
 
 
+@dataclass(frozen=True)
+class Option:
+    """A way to get the image or the weights of a model to a rung, and the start-up time with it."""
+
+    model: str
+    region: str
+    rung: str
+    what: str
+    start: ColdStart
+    """With a warm compile cache; everything else is as in the stack."""
+    is_used: bool
+    """Whether the stack uses it."""
+    why_not: str
+    """Why the model cannot use it on this rung; empty if it can."""
+
+
+def options(plan: Plan) -> list[Option]:
+    """Return the ways to get image and weights to every rung of every model, and their times."""
+    return [
+        option
+        for every in plan.models.values()
+        for served in every
+        if served.version is None
+        for rung in served.rungs.values()
+        for option in _options(served, rung)
+    ]
+
+
+_BUCKET, _CACHED, _STREAMER, _DISK = "bucket", "bucket-cached", "streamer", "disk"
+_WEIGHTS = {
+    _BUCKET: "Cloud Storage FUSE",
+    _CACHED: "Cloud Storage FUSE, cached",
+    _STREAMER: "Run:ai Model Streamer",
+    _DISK: "Hyperdisk ML",
+}
+_STORED, _STREAMED = "boot-disk", "streamed"
+
+
+def _options(served: ServedModel, rung: Rung) -> Iterator[Option]:
+    source, image = _source(served, rung), _image(served, rung)
+    found = engine(served.settings.engine).hardware
+    streams = rung.kind in found and found[rung.kind].streamed
+
+    def option(
+        what: str, *, is_used: bool, why_not: str = "", weights: str = source, image: str = image
+    ) -> Option:
+        start = _estimate(served, rung, weights=weights, image=image)
+        where = served.name, served.region, rung.label
+        return Option(*where, what, start, is_used, why_not)
+
+    why_no_streamer = "" if streams else f"engine {served.settings.engine} reads files"
+    for weights, what in _WEIGHTS.items():
+        why_not = why_no_streamer if weights == _STREAMER else ""
+        yield option(what, is_used=weights == source, why_not=why_not, weights=weights)
+    why_not = "" if rung.kind == "gpu" else "GKE attaches it to GPU nodes only"
+    is_used = image == _STORED
+    yield option("secondary boot disk", is_used=is_used, why_not=why_not, image=_STORED)
+
+
 def starts(plan: Plan) -> list[Start]:
     """Return the cold start of every model on every rung of each of its regions."""
     return [
@@ -66,33 +127,56 @@ def starts(plan: Plan) -> list[Start]:
 
 def _start(storage: RegionStorage, served: ServedModel, rung: Rung) -> Start:
     model, region = served.settings, served.region
-    rate = None
-    # a profile tunes reads of mounts; engines that stream have none
-    tuned = rung.kind == "tpu" and served.is_tuned
-    source = "bucket-cached" if storage.cache_zones or tuned else "bucket"
-    if model.disk is not None:
-        source = "disk"
-        rate = model.disk.throughput_mib_per_second * _GB_PER_MIB / model.replicas.max
-    is_stored = served.capacity.settings.image_cache and rung.kind == "gpu"
-
-    def at(*, is_compiled: bool) -> ColdStart:
-        return cold_start(
-            rung.kind,
-            sum(each.parameters_billion * each.bits / 8 for each in model.sizes),
-            provisioning=rung.provisioning,
-            image="boot-disk" if is_stored else "streamed",
-            weights=source,
-            is_compiled=is_compiled,
-            disk_gb_per_second=rate,
-        )
-
+    weights, image = _source(served, rung), _image(served, rung)
     limit = model.slo.cold_start_s if model.slo is not None else None
-    # the same as serving.weights: on GPU one launcher keeps what one server compiled
-    is_kept = rung.kind == "tpu" or (not rung.is_multi_host and model.engine in _KEPT_ON_GPU)
-    later, first = at(is_compiled=is_kept), at(is_compiled=False)
+    later = _estimate(served, rung, weights=weights, image=image)
+    first = _estimate(served, rung, weights=weights, image=image, is_first=True)
     kept = served.buffer if rung in served.buffer_rungs.values() else 0
     adapters = _adapters(storage, served)
     return Start(served.name, region, rung.label, later, first, limit, kept, adapters)
+
+
+def _source(served: ServedModel, rung: Rung) -> str:
+    """Return where a replica reads its weights, one of `WEIGHTS`."""
+    if served.settings.disk is not None:
+        return _DISK
+    # a profile tunes reads of mounts; engines that stream have none
+    tuned = rung.kind == "tpu" and served.is_tuned
+    return _CACHED if served.site.storage.cache_zones or tuned else _BUCKET
+
+
+def _image(served: ServedModel, rung: Rung) -> str:
+    is_stored = served.capacity.settings.image_cache and rung.kind == "gpu"
+    return _STORED if is_stored else _STREAMED
+
+
+def _estimate(
+    served: ServedModel, rung: Rung, *, weights: str, image: str, is_first: bool = False
+) -> ColdStart:
+    """Return the cold start of a replica with weights and an image from somewhere.
+
+    Args:
+        served: Model.
+        rung: Its rung.
+        weights: One of `WEIGHTS`.
+        image: One of `IMAGES`.
+        is_first: Whether nothing of the model was compiled before.
+    """
+    model, disk = served.settings, served.settings.disk
+    rate = None
+    if weights == _DISK and disk is not None:
+        rate = disk.throughput_mib_per_second * _GB_PER_MIB / model.replicas.max
+    # the same as serving.weights: on GPU one launcher keeps what one server compiled
+    is_kept = rung.kind == "tpu" or (not rung.is_multi_host and model.engine in _KEPT_ON_GPU)
+    return cold_start(
+        rung.kind,
+        sum(each.parameters_billion * each.bits / 8 for each in model.sizes),
+        provisioning=rung.provisioning,
+        image=image,
+        weights=weights,
+        is_compiled=is_kept and not is_first,
+        disk_gb_per_second=rate,
+    )
 
 
 def _adapters(storage: RegionStorage, served: ServedModel) -> AdapterSource | None:

@@ -20,11 +20,12 @@ SERVICE: Final = "batch"
 """Name of the service's objects and service account."""
 WORKER: Final = "batch-worker"
 """Name of the objects of the workers."""
-_ENDPOINTS: Final = {
+ENDPOINTS: Final = {
     Task.EMBED: (EMBEDDINGS_PATH,),
     Task.GENERATE: PROMPT_PATHS,
     Task.IMAGE: (*PATHS_BY_TASK["image"], EDITS_PATH),
 }
+"""Endpoints of OpenAI's Batch API by task of the model; other tasks have no batches."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def _endpoints(model: Model) -> tuple[str, ...]:
     second = None if model.canary is None else model.canary.engine
     engines = [each for each in (model.engine, second) if each is not None]
     answers = model.disaggregated is None and all(engine(e).responses for e in engines)
-    return tuple(path for path in _ENDPOINTS[model.task] if path != RESPONSES_PATH or answers)
+    return tuple(path for path in ENDPOINTS[model.task] if path != RESPONSES_PATH or answers)
 
 
 def _teams(clients: Clients) -> dict[str, tuple[str, ...]]:
@@ -110,5 +111,5 @@ def answering(settings: Batches, models: Mapping[str, Model]) -> dict[str, Model
     return {
         name: model
         for name, model in models.items()
-        if model.task in _ENDPOINTS and (settings.models is None or name in settings.models)
+        if model.task in ENDPOINTS and (settings.models is None or name in settings.models)
     }

@@ -1,11 +1,14 @@
 """Rules about batches: models that answer, one region for the files, and a key."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.problems import join, one_of
-from infra.plan.batches import answering, region_of
+from infra.plan.batches import ENDPOINTS, answering, region_of
 from infra.stack import Batches, Clients, Layer, Platform
+
+_TASKS: Final = "generate, embed or image"
 
 
 def check_batches(platform: Platform) -> Iterator[InputError]:
@@ -60,10 +63,10 @@ def _check_models(platform: Platform, batches: Batches) -> Iterator[InputError]:
         model = platform.models.get(name)
         if model is None:
             yield one_of(where, name, sorted(platform.models))
-        elif not model.task.is_text:
-            yield InputError(where, "must be a model of task generate or embed", name)
+        elif model.task not in ENDPOINTS:
+            yield InputError(where, f"must be a model of task {_TASKS}", name)
         elif region not in platform.regions_of(model):
             yield InputError(where, f"must be a model that runs in {region}", name)
     if not answering(batches, platform.models_in(region)) and batches.models is None:
-        rule = f"needs a model of task generate or embed in {region}"
+        rule = f"needs a model of task {_TASKS} in {region}"
         yield InputError("batches", rule, "none")

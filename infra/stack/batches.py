@@ -66,7 +66,8 @@ class Batches(Settings):
     """Files API and Batch API behind the gateway of one region."""
 
     models: tuple[ModelName, ...] | None = Field(default=None, min_length=1)
-    """Models that answer, with their adapters. By default, all that generate text or embeddings."""
+    """Models that answer, with their adapters. By default, all that generate text,
+    embeddings or images."""
     bucket: BucketName | None = None
     """Existing bucket, whose lifecycle you manage. By default, one is created."""
     completion_window: CompletionWindow = CompletionWindow.DAY

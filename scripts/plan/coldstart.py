@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
-from infra.estimate.cold_starts import Start, starts
+from infra.estimate.cold_starts import Option, Start, options, starts
 from planner.choice.coldstart import DOUBLING_SECONDS, asks_at, checked, spare_replicas
 from scripts.terminal.console import console
 from scripts.terminal.options import JsonOption, StackOption, check_positive, plan_of
@@ -79,6 +79,33 @@ def _print_checked(*, as_json: bool) -> None:
         )
 
 
+def _print_options(found: list[Option], *, as_json: bool) -> None:
+    """Print the ways to get image and weights to a node, with the start time of each."""
+    if as_json:
+        print(
+            json.dumps([{**asdict(one), "seconds": one.start.seconds} for one in found], indent=1)
+        )
+        return
+    table = Listing(
+        "MODEL", "REGION", "RUNG", "SOURCE", figure("IMAGE"), figure("WEIGHTS"), figure("TOTAL"),
+        figure("RANGE"), "",
+    )  # fmt: skip
+    for one in found:
+        seconds = {stage.name: f"{stage.seconds:.0f}" for stage in one.start.stages}
+        table.add_row(
+            one.model,
+            one.region,
+            one.rung,
+            one.what,
+            seconds["image"],
+            seconds["weights"],
+            f"{one.start.seconds:.0f} s",
+            f"{one.start.low:.0f}-{one.start.high:.0f}",
+            f"not possible: {one.why_not}" if one.why_not else "used" if one.is_used else "",
+        )
+    print_table(table)
+
+
 def coldstart(
     stack: StackOption = "local",
     doubling: Annotated[
@@ -86,6 +113,10 @@ def coldstart(
     ] = DOUBLING_SECONDS,
     is_checked: Annotated[
         bool, typer.Option("--checked", help="Compare the estimates with published start times.")
+    ] = False,
+    has_options: Annotated[
+        bool,
+        typer.Option("--sources", help="Compare the ways to get image and weights to a node."),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -95,6 +126,9 @@ def coldstart(
         _print_checked(as_json=as_json)
         return
     plan = plan_of(stack)
+    if has_options:
+        _print_options(options(plan), as_json=as_json)
+        return
     found = starts(plan)
     minimum = {name: every[0].minimum for name, every in plan.models.items()}
     if as_json:

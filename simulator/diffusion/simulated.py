@@ -1,6 +1,6 @@
 """A pipeline that generates placeholders in the time that an accelerator would take.
 
-An image is a function of model, prompt, seed and adapter, so a seed always gives the same image;
+An image is a function of model, prompt, seed and adapters, so a seed always gives the same image;
 the prompt is written on it. An edit shows such an image over the client's, as strongly as the
 request says, and only where its mask has it. A video shows such an image. Times are those of
 `planner.speed.image_speed`, on the clock of the twin.
@@ -114,7 +114,8 @@ def drawn(prompt: str, seed: int, batch: Batch, note: str = "") -> bytes:
         batch: Batch of the image.
         note: Text for a preview, such as its step.
     """
-    told = f"{prompt}\n{seed}\n{batch.model}\n{batch.adapter and batch.adapter.name}".encode()
+    used = [(each.adapter.name, each.weight) for each in batch.adapters]
+    told = f"{prompt}\n{seed}\n{batch.model}\n{used}".encode()
     digest = hashlib.sha256(told).digest()
     above, below = tuple(digest[:3]), tuple(digest[3:6])
     column = Image.linear_gradient("L").resize((batch.width, batch.height))

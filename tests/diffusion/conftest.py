@@ -37,9 +37,9 @@ def run(*arguments):
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory):
-    """A folder with a tiny pipeline and an adapter of it."""
+    """A folder with a tiny pipeline and two adapters of it."""
     folder = tmp_path_factory.mktemp("tiny")
-    run("-m", "diffusion", "tiny", folder, "--adapter", "comic")
+    run("-m", "diffusion", "tiny", folder, "--adapter", "comic", "--adapter", "noir")
     return folder
 
 

@@ -17,7 +17,8 @@ parser.add_argument("folder")
 parser.add_argument("out")
 parser.add_argument("seed", type=int)
 parser.add_argument("size", type=int)
-parser.add_argument("adapter", nargs="?")
+parser.add_argument("adapter", nargs="*")
+parser.add_argument("--weight", type=float, action="append")
 parser.add_argument("--steps", type=int, default=2)
 parser.add_argument("--sigma", type=float, action="append")
 parser.add_argument("--cache", type=float)
@@ -26,8 +27,10 @@ given = parser.parse_args()
 
 pipeline = FluxPipeline.from_pretrained(given.folder)
 pipeline.set_progress_bar_config(disable=True)
-if given.adapter:
-    pipeline.load_lora_weights(given.adapter)
+for at, folder in enumerate(given.adapter):
+    pipeline.load_lora_weights(folder, adapter_name=f"a{at}")
+if given.weight:
+    pipeline.set_adapters([f"a{at}" for at in range(len(given.adapter))], given.weight)
 expected, step = [], pipeline.scheduler.step
 
 

@@ -20,10 +20,16 @@ parser.add_argument("frames", type=int)
 parser.add_argument("--steps", type=int, required=True)
 parser.add_argument("--guidance", type=float, required=True)
 parser.add_argument("--negative", default="")
+parser.add_argument("--adapter", action="append", default=[])
+parser.add_argument("--weight", type=float, action="append")
 given = parser.parse_args()
 
 pipeline = WanPipeline.from_pretrained(given.folder)
 pipeline.set_progress_bar_config(disable=True)
+for at, folder in enumerate(given.adapter):
+    pipeline.load_lora_weights(folder, adapter_name=f"a{at}")
+if given.weight:
+    pipeline.set_adapters([f"a{at}" for at in range(len(given.adapter))], given.weight)
 video = pipeline(
     "a red bicycle",
     negative_prompt=given.negative,

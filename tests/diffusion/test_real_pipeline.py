@@ -101,6 +101,18 @@ def test_two_models_in_one_process_draw_what_each_draws_alone(start, server, tin
     assert (first == again).all()
 
 
+@pytest.mark.soak  # tests/running/diffusion has the requests; it starts a server of its own
+def test_two_adapters_with_weights_draw_what_diffusers_draws_with_them(start, tiny, tmp_path):
+    folders = {name: str(tiny / "adapters" / name) for name in ("comic", "noir")}
+    both = start(adapters=folders, max_adapters=2, max_batch=1).ready()
+    out, weights = tmp_path / "reference.png", (0.8, -0.3)
+    extra = [*folders.values(), *(f"--weight={each}" for each in weights)]
+    run(REPOSITORY / "tests/diffusion/reference.py", tiny, out, 7, SIZE, *extra)
+    drawn = ask(both, adapter_names=list(folders), adapter_weights=weights)[0]
+    assert abs(drawn - np.asarray(Image.open(out)).astype(int)).max() <= LAST_BIT
+    assert abs(drawn - ask(both, model="comic")[0]).mean() > 1
+
+
 def test_an_adapter_changes_the_picture_and_leaves_nothing_behind(server):
     before = ask(server)[0]
     assert abs(ask(server, model="comic")[0] - before).mean() > 1

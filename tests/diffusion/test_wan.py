@@ -55,9 +55,10 @@ for stage in (UMT5, "step", FURTHER):
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):
-    """A folder with a tiny pipeline."""
+    """A folder with a tiny pipeline and two adapters of it."""
     folder = tmp_path_factory.mktemp("base")
-    run("-m", "diffusion", "tiny", folder, "--family", "wan")
+    people = ("--adapter", "ada", "--adapter", "bob")
+    run("-m", "diffusion", "tiny", folder, "--family", "wan", *people)
     return folder
 
 
@@ -142,6 +143,22 @@ def test_a_short_video_of_many_steps_is_the_one_of_diffusers(server, base, tmp_p
     generated = ask(server, num_frames=SHORT, num_inference_steps=20)
     assert generated.shape == (SHORT, HEIGHT, WIDTH, 3)
     assert abs(generated - expected).max() <= LAST_BIT
+
+
+@pytest.mark.soak  # tests/running/diffusion has the requests; it starts a server of its own
+def test_two_people_are_in_a_video_as_strongly_as_in_diffusers(start, base, tmp_path):
+    folders = {name: str(base / "adapters" / name) for name in ("ada", "bob")}
+    more = {"adapters": folders, "frames": [SHORT], "max_adapters": 2, "programs_folder": ""}
+    server = start(**{**options(base), **more}, pipeline="tests.diffusion.exact_video:load").ready()
+    both = [f"--adapter={folder}" for folder in folders.values()]
+    weights = (0.75, 0.5)
+    extra = [*both, *(f"--weight={each}" for each in weights)]
+    expected = reference(base, tmp_path / "both.npy", *extra, frames=SHORT)
+    generated = ask(server, adapter_names=list(folders), adapter_weights=weights)
+    assert abs(generated - expected).max() <= LAST_BIT
+    alone = reference(base, tmp_path / "ada.npy", both[0], frames=SHORT)
+    assert abs(ask(server, model="ada") - alone).max() <= LAST_BIT
+    assert abs(alone - expected).mean() > 1
 
 
 def test_without_guidance_a_step_has_one_pass(start, base, tmp_path):

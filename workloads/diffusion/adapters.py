@@ -26,6 +26,15 @@ class Adapter:
     """Changes with the files of a live adapter; empty for adapters of the settings."""
 
 
+@dataclass(frozen=True)
+class Weighted:
+    """An adapter of a request, and how strongly it changes the model."""
+
+    adapter: Adapter
+    weight: float = 1.0
+    """Factor of the adapter's change, as in `set_adapters` of diffusers."""
+
+
 def find(settings: Settings, name: str) -> Adapter | None:
     """Return the adapter of a name, or None."""
     if name in settings.adapters:

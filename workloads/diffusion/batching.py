@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from .adapters import Adapter
+from .adapters import Weighted
 from .work import Batch, Edit
 
 
@@ -29,7 +29,7 @@ class Picture:
     width: int
     steps: int
     guidance: float
-    adapter: Adapter | None
+    adapters: tuple[Weighted, ...]
     format: str
     arrived: float
     """Monotonic time of arrival."""
@@ -57,7 +57,7 @@ class Picture:
             self.width,
             self.steps,
             self.guidance,
-            self.adapter,
+            self.adapters,
             self.format,
             self.previews,
             self.frames,
@@ -116,14 +116,14 @@ class Queue:
 
 def adapters_of(pictures: Iterable[Picture]) -> set[str]:
     """Return the names of the adapters of images."""
-    return {picture.adapter.name for picture in pictures if picture.adapter is not None}
+    return {each.adapter.name for picture in pictures for each in picture.adapters}
 
 
 def batch_of(pictures: list[Picture]) -> Batch:
     """Return the batch to send to a chip."""
     first = pictures[0]
     return Batch(
-        adapter=first.adapter,
+        adapters=first.adapters,
         edit=first.edit,
         format=first.format,
         frames=first.frames,

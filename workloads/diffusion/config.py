@@ -1,7 +1,7 @@
 """Settings of a server, from a JSON file that the platform writes."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import pairwise
@@ -58,6 +58,9 @@ class Settings:
     """Largest rank of live adapters; the next of `RANKS` is compiled in advance."""
     adapter_slots: int = 8
     """Number of adapters that a chip keeps; the least recently used is evicted."""
+    max_adapters: int = 1
+    """Maximum number of adapters in a request. With several, a program for their ranks together is
+    compiled in advance."""
     pipeline: str = ""
     """Pipeline as `MODULE:FUNCTION`; a leading dot means this package. Empty: the family's."""
     workers: int = 1
@@ -116,7 +119,7 @@ class Settings:
         Raises:
             ValueError: The message has field, rule and value.
         """
-        ones = ("workers", "max_batch", "max_candidates", "queue_limit", "fps")
+        ones = ("workers", "max_batch", "max_candidates", "queue_limit", "fps", "max_adapters")
         low = {**dict.fromkeys(ones, 1), "steps": 0, "max_edit_bytes": 0}
         for name, least in low.items():
             if getattr(self, name) < least:
@@ -129,6 +132,10 @@ class Settings:
         self._check_schedule()
         if not 1 <= self.live_rank <= RANKS[-1]:
             raise ValueError(f"live_rank: must be from 1 to {RANKS[-1]}, got {self.live_rank}")
+        most = RANKS[-1] // self.live_program_rank
+        if self.live_adapters and self.max_adapters > most:
+            rule = f"must be at most {most} with live adapters of rank {self.live_program_rank}"
+            raise ValueError(f"max_adapters: {rule}, got {self.max_adapters}")
         if not self.sizes:
             raise ValueError("sizes: must have at least one, got none")
         if not self.frames or any(count < 1 or count % LATENT_FRAME != 1 for count in self.frames):
@@ -238,6 +245,22 @@ class Settings:
         """Return the rank that programs of live adapters are compiled for."""
         return next(rank for rank in RANKS if rank >= self.live_rank)
 
+    def combined_rank(self, rank: int) -> int:
+        """Return the rank of the program for several adapters of up to `rank` in a request."""
+        together = rank * self.max_adapters
+        return next((each for each in RANKS if together <= each), RANKS[-1])
+
+    def program_ranks(self, ranks: Iterable[int]) -> list[int]:
+        """Return the ranks of programs: those of adapters, of live ones, and of several.
+
+        Args:
+            ranks: Ranks of the adapters of the settings.
+        """
+        found = {*ranks, *((self.live_program_rank,) if self.live_adapters else ())}
+        if found and self.max_adapters > 1:
+            found.add(self.combined_rank(max(found)))
+        return sorted(found)
+
     @property
     def smallest(self) -> tuple[int, int]:
         """Height and width of the first size, for uses that work with any size."""
@@ -305,12 +328,6 @@ def _unfit(settings: Settings) -> Iterator[str]:
     if settings.max_batch != 1:
         rule = f"must be 1 for {family.name}: one video fills a chip"
         yield f"max_batch: {rule}, got {settings.max_batch}"
-    if settings.adapters:
-        rule = f"must be empty for {family.name}: no adapter of it was tried"
-        yield f"adapters: {rule}, got {', '.join(sorted(settings.adapters))}"
-    if settings.live_adapters:
-        rule = f"must be empty for {family.name}: no adapter of it was tried"
-        yield f"live_adapters: {rule}, got {settings.live_adapters!r}"
 
 
 FLAGS: dict[str, type] = {

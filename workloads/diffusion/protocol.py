@@ -2,7 +2,8 @@
 
 `POST /v1/images/generations` takes `prompt`, `model`, `n`, `size`, `response_format`, `stream`,
 `partial_images`, `output_format` and `user` as OpenAI documents them. Beyond that: `seed`,
-`num_inference_steps` and `guidance_scale`. Images are returned only as `b64_json`, because the
+`num_inference_steps`, `guidance_scale`, and `adapter_names` with `adapter_weights`, which are those
+of `set_adapters` in diffusers. Images are returned only as `b64_json`, because the
 server does not store files. Edits are in edits.py, videos in videos.py.
 """
 
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import adapters
+from .adapters import Weighted
 from .config import SAFE_STEPS, Settings
 from .families import FILL, KONTEXT
 from .work import Edit
@@ -24,6 +26,8 @@ LONGEST_PROMPT = 32_000
 _FORMATS = ("png", "jpeg")
 ACCEPTED = frozenset(
     {
+        "adapter_names",
+        "adapter_weights",
         "guidance_scale",
         "model",
         "n",
@@ -38,6 +42,8 @@ ACCEPTED = frozenset(
         "user",
     }
 )
+LARGEST_WEIGHT = 10.0
+"""Largest factor of an adapter, in both directions (assumed: diffusers has no limit)."""
 LARGEST_SEED = 2**32 - 1
 _MOST_PREVIEWS = 3
 """Maximum of `partial_images` in OpenAI's API."""
@@ -78,7 +84,7 @@ class ImageRequest:
     model: str
     base: str
     """The model itself, or that of the adapter."""
-    adapter: adapters.Adapter | None
+    adapters: tuple[Weighted, ...]
     count: int
     width: int
     height: int
@@ -105,7 +111,7 @@ def parse(body: Any, settings: Settings, *, is_edit: bool = False) -> ImageReque
         ApiError: The server does not support the request; 404 for an unknown model.
     """
     given = fields_of(body, ACCEPTED)
-    model, adapter, base = model_of(given, settings)
+    model, chosen, base = model_of(given, settings)
     if base.family.is_video:
         message = f"The model {model!r} generates videos: use POST {VIDEOS}"
         raise ApiError(400, message, param="model")
@@ -119,7 +125,7 @@ def parse(body: Any, settings: Settings, *, is_edit: bool = False) -> ImageReque
     width, height = size_of(text(given, "size", "auto"), settings)
     is_streamed = _is_set(given, "stream")
     return ImageRequest(
-        adapter=adapter,
+        adapters=chosen,
         base=base.model,
         count=whole(given, "n", 1, 1, settings.max_candidates),
         format=_one_of(text(given, "output_format", "png"), "output_format", _FORMATS),
@@ -152,11 +158,11 @@ def fields_of(body: Any, accepted: frozenset[str]) -> dict[str, Any]:
 
 def model_of(
     given: dict[str, Any], settings: Settings
-) -> tuple[str, adapters.Adapter | None, Settings]:
-    """Return the name of the model or adapter, the adapter, and the settings of its model.
+) -> tuple[str, tuple[Weighted, ...], Settings]:
+    """Return the name of the model or adapter, the adapters, and the settings of their model.
 
     Raises:
-        ApiError: 404: there is no such model.
+        ApiError: The adapters are invalid; 404: there is no such model or adapter.
     """
     model = text(given, "model", settings.model)
     adapter = adapters.find(settings, model)
@@ -164,7 +170,58 @@ def model_of(
     if base is None:
         message = f"The model {model!r} does not exist"
         raise ApiError(404, message, param="model", code="model_not_found")
-    return model, adapter, base
+    names = _adapter_names(given, settings)
+    if not names:
+        return model, () if adapter is None else (Weighted(adapter),), base
+    if model != settings.model:
+        rule = f"must not be set unless model is {settings.model!r}, got {model!r}"
+        raise ApiError(400, f"{_NAMES}: {rule}", param=_NAMES)
+    weights = _adapter_weights(given, len(names))
+    chosen = (_adapter(settings, name) for name in names)
+    return model, tuple(map(Weighted, chosen, weights)), base
+
+
+_NAMES, _WEIGHTS = "adapter_names", "adapter_weights"
+
+
+def _adapter_names(given: dict[str, Any], settings: Settings) -> list[str]:
+    """Return the names of the adapters of a request; none if it has no such field."""
+    names = given.get(_NAMES)
+    if names is None:
+        if given.get(_WEIGHTS) is not None:
+            message = f"{_WEIGHTS}: must not be set without {_NAMES}"
+            raise ApiError(400, message, param=_WEIGHTS)
+        return []
+    found: list[Any] = names if isinstance(names, list) else []  # pyright: ignore[reportUnknownVariableType]
+    if not found or not all(isinstance(name, str) for name in found):
+        message = f"{_NAMES}: must be a list of names, got {names!r}"
+        raise ApiError(400, message, param=_NAMES)
+    if len(set(found)) != len(found):
+        raise ApiError(400, f"{_NAMES}: must be unique, got {found}", param=_NAMES)
+    if len(found) > settings.max_adapters:
+        message = f"{_NAMES}: must be at most {settings.max_adapters}, got {len(found)}"
+        raise ApiError(400, message, param=_NAMES)
+    return found
+
+
+def _adapter_weights(given: dict[str, Any], count: int) -> list[float]:
+    weights = given.get(_WEIGHTS)
+    if weights is None:
+        return [1.0] * count
+    found: list[Any] = weights if isinstance(weights, list) else []  # pyright: ignore[reportUnknownVariableType]
+    if len(found) != count:
+        message = f"{_WEIGHTS}: must be a list of {count}, as {_NAMES}, got {weights!r}"
+        raise ApiError(400, message, param=_WEIGHTS)
+    most = LARGEST_WEIGHT
+    return [float(number({_WEIGHTS: each}, _WEIGHTS, 1.0, -most, most)) for each in found]
+
+
+def _adapter(settings: Settings, name: str) -> adapters.Adapter:
+    found = adapters.find(settings, name)
+    if found is None:
+        message = f"The adapter {name!r} does not exist"
+        raise ApiError(404, message, param=_NAMES, code="model_not_found")
+    return found
 
 
 def answer(request: ImageRequest, images: list[str], created: int) -> dict[str, Any]:

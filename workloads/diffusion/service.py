@@ -80,8 +80,8 @@ class Service:
             ApiError: The request was rejected, timed out or failed.
         """
         self._admit(request)
-        if request.adapter is not None and request.adapter.version:
-            self._live.add(request.adapter.name)
+        used = (each.adapter for each in request.adapters)
+        self._live.update(adapter.name for adapter in used if adapter.version)
         pictures = [self._picture(request, seed, trace) for seed in seeds(request)]
         if shown is not None:
             for number, picture in enumerate(pictures):
@@ -146,7 +146,7 @@ class Service:
 
     def _picture(self, request: ImageRequest, seed: int, trace: str) -> Picture:
         return Picture(
-            adapter=request.adapter,
+            adapters=request.adapters,
             arrived=time.monotonic(),
             done=asyncio.get_running_loop().create_future(),
             edit=request.edit,

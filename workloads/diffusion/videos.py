@@ -14,6 +14,8 @@ from .protocol import ApiError, ImageRequest
 
 _ACCEPTED = frozenset(
     {
+        "adapter_names",
+        "adapter_weights",
         "guidance_scale",
         "model",
         "negative_prompt",
@@ -35,14 +37,14 @@ def parse(body: Any, settings: Settings) -> ImageRequest:
         ApiError: The server does not support the request; 404 for an unknown model.
     """
     given = protocol.fields_of(body, _ACCEPTED)
-    model, _, base = protocol.model_of(given, settings)
+    model, chosen, base = protocol.model_of(given, settings)
     if not base.family.is_video:
         message = f"The model {model!r} generates images: use POST {protocol.IMAGES}"
         raise ApiError(400, message, param="model")
     width, height = protocol.size_of(protocol.text(given, "size", "auto"), settings)
     last = protocol.LARGEST_SEED
     return ImageRequest(
-        adapter=None,
+        adapters=chosen,
         base=base.model,
         count=1,
         format="mp4",

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from .adapters import Adapter
+from .adapters import Weighted
 
 STAGES = (
     "text_encode",
@@ -50,7 +50,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class Batch:
-    """What is generated together: one model, one size, one number of steps, one adapter."""
+    """What is generated together: one model, one size, one number of steps, the same adapters."""
 
     model: str
     """The model, not the adapter."""
@@ -61,7 +61,8 @@ class Batch:
     width: int
     steps: int
     guidance: float
-    adapter: Adapter | None
+    adapters: tuple[Weighted, ...]
+    """Adapters whose changes are added up; none for the model itself."""
     format: str
     """Format: `png` or `jpeg`, or `mp4` for a video."""
     previews: int = 0

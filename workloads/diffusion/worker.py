@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 from workloads.common import logs
 
 from . import frames
-from .adapters import Adapter
+from .adapters import Adapter, Weighted
 from .config import Settings
 from .work import Batch, Edit, Lap, Pipeline
 
@@ -176,7 +176,9 @@ def _in_base64(files: list[bytes]) -> list[str]:
 
 def _batch(sent: dict[str, Any]) -> Batch:
     made: dict[str, Any] = {name: tuple(sent[name]) for name in ("prompts", "seeds")}
-    made["adapter"] = None if sent["adapter"] is None else Adapter(**sent["adapter"])
+    made["adapters"] = tuple(
+        Weighted(Adapter(**each["adapter"]), each["weight"]) for each in sent["adapters"]
+    )
     made["edit"] = None if sent["edit"] is None else Edit(**sent["edit"])
     return Batch(**{**sent, **made})
 

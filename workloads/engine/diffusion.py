@@ -34,6 +34,7 @@ def arguments(serving: Serving) -> list[str]:
     ]
     for flag, value in (
         ("--chips", workers - further if further else None),
+        ("--max-adapters", serving.image_adapters),
         ("--max-batch", serving.max_batch),
         ("--queue-limit", serving.image_queue),
         ("--max-edit-bytes", serving.image_body_bytes),

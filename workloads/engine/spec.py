@@ -162,6 +162,8 @@ class Serving:
     default."""
     image_steps: int | None = None
     """Default number of denoising steps."""
+    image_adapters: int | None = None
+    """Maximum number of adapters in a request; None: one."""
     image_queue: int | None = None
     """Maximum number of queued images or videos."""
     image_body_bytes: int | None = None

@@ -1,18 +1,22 @@
 """The service on Cloud Run: announces sets, signs uploads, starts, shows and deletes."""
 
+import asyncio
 import json
 import logging
 import re
 import time
 import uuid
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, Protocol
 
+import imagehash
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from workloads.common.logs import say
 
+from .copies import copies, perceptual_hash
 from .places import take_place
 from .sets import ENDED, Refused, Set, asked, checked_name, from_bytes, is_of, state_of
 from .sets import tombstone_of as tombstone
@@ -22,6 +26,8 @@ from .store import BucketError, Changed, Lost, Objects, write
 
 _HEAD: Final = 12
 _LARGEST_BODY: Final = 100_000
+_DECODER: Final = ThreadPoolExecutor(1, "decoder")
+"""Photos are decoded one at a time: one takes up to some hundred MiB."""
 _ERASURE: Final = re.compile(r"[0-9a-f]{32}")
 
 
@@ -113,16 +119,20 @@ class Front:
         return web.json_response({"expires": stamp(wanted.uploads_until), "uploads": uploads})
 
     async def start(self, request: web.Request) -> web.Response:
-        """Check the pictures, and hand the set to the workers; a repeated call publishes again."""
+        """Check the pictures, and hand the set to the workers; a repeated call publishes again.
+
+        The response has the pictures that look like another one.
+        """
         found, generation = await self._found(request)
         if found.stage == "uploading":
             await self._check_pictures(found)
+            found.copies = await self._find_copies(found)
             await self._take_place(found)
             found.enter("waiting", self._now())
             await self._write(found, generation)
         if found.stage not in ENDED:
             await self._publish(json.dumps({"user": found.user, "set": found.name}).encode())
-        return web.json_response({"stage": found.stage}, status=202)
+        return web.json_response({"stage": found.stage, **_copies_of(found)}, status=202)
 
     async def show(self, request: web.Request) -> web.Response:
         """Show how far a set is, and URLs of its images once it is done."""
@@ -132,6 +142,7 @@ class Front:
             "error": found.error,
             "seconds": found.seconds,
             "stage": found.stage,
+            **_copies_of(found),
         }
         if found.stage == "done":
             images = range(len(found.prompts))
@@ -201,6 +212,35 @@ class Front:
             head = await self._objects.read_range(name, 0, min(_HEAD, sizes[name]))
             if not is_of(picture.type, head):
                 raise Refused(409, f"pictures[{at}]: must be {picture.type}, got another type")
+
+    async def _find_copies(self, found: Set) -> dict[str, int]:
+        """Return the picture that each further picture looks like.
+
+        Raises:
+            Refused: A picture cannot be read, or too few differ.
+        """
+        hashes: list[imagehash.ImageHash] = []
+        for at in range(len(found.pictures)):
+            there = await self._objects.read(found.picture(at))
+            if there is None:
+                raise Refused(409, f"pictures[{at}]: must be uploaded, got nothing")
+            try:
+                loop = asyncio.get_running_loop()
+                hashes.append(await loop.run_in_executor(_DECODER, perceptual_hash, there[0]))
+            except ValueError as error:
+                raise Refused(409, f"pictures[{at}]: {error}") from None
+        alike, least = copies(hashes), self._settings.min_photos
+        if (different := len(hashes) - len(alike)) < least:
+            shown = ", ".join(f"{at} looks like {first}" for at, first in alike.items())
+            rule = f"must have at least {least} that look different"
+            raise Refused(409, f"pictures: {rule}, got {different}: {shown}")
+        return {str(at): first for at, first in alike.items()}
+
+
+def _copies_of(found: Set) -> dict[str, Any]:
+    """Return the pictures of a set that look like another one, as clients see them."""
+    shown = [{"picture": int(at), "looks_like": first} for at, first in found.copies.items()]
+    return {"copies": shown} if shown else {}
 
 
 def _changed(found: Set) -> Refused:

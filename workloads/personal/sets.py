@@ -57,6 +57,8 @@ class Set:
     """When the stage began."""
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     """Duration of each finished stage."""
+    copies: dict[str, int] = field(default_factory=dict[str, int])
+    """Picture that each further picture looks like, both by number."""
     error: str = ""
     called: str = ""
     """`delivered`, or why the callback was not."""
@@ -103,7 +105,10 @@ class Set:
 
     def to_bytes(self) -> bytes:
         """Return the object."""
-        return json.dumps(asdict(self)).encode()
+        given = asdict(self)
+        if not self.copies:
+            del given["copies"]  # workers of earlier releases do not know it
+        return json.dumps(given).encode()
 
 
 def folder_of(user: str, name: str = "") -> str:

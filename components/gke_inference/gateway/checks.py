@@ -22,7 +22,7 @@ GATEWAY_CLASSES = {
     Exposure.INTERNAL: "gke-l7-rilb",
 }
 FAILURE_MODES = {PickerFailure.CLOSED: "FailClose", PickerFailure.OPEN: "FailOpen"}
-_ADAPTER_TASKS = (Task.GENERATE, Task.IMAGE)
+_ADAPTER_TASKS = (Task.GENERATE, Task.IMAGE, Task.VIDEO)
 _HTTP_PORT = 80
 _NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 # Header matches are exact: values must be printable, without spaces or wildcards.

@@ -10,6 +10,7 @@ from gke_inference.intent.diffusion_settings import FurtherModel, ImageGeneratio
 from gke_inference.intent.intent import ServingIntent
 from gke_inference.intent.words import Task
 from gke_inference.sizing.architectures import find_model, is_sdxl, known
+from gke_inference.sizing.image_memory import LARGEST_IMAGE_RANK, padded_rank
 
 PATCH_PIXELS = 16
 """Size granularity in pixels: in FLUX.1 and Wan, eight pixels are a latent and two latents a
@@ -36,10 +37,32 @@ def diffusion_problems(intent: ServingIntent) -> Iterator[InputError]:
     if intent.engine != DIFFUSION:
         yield InputError("engine", f"must be {DIFFUSION} when task is {task}", intent.engine)
     yield from _family("weights", intent.weights, intent.served_name, task)
+    yield from _adapters(intent)
     if isinstance(intent.generated, Videos):
         yield from _videos(intent, intent.generated)
     elif intent.generated is not None:
         yield from _images(intent, intent.generated)
+
+
+def _adapters(intent: ServingIntent) -> Iterator[InputError]:
+    """Yield a number of adapters that no request can name, or no program can have together."""
+    made = intent.generated
+    if made is None or made.max_adapters is None:
+        return
+    where = join(_VIDEOS if intent.task is Task.VIDEO else _IMAGES, "max_adapters")
+    live, ranks = intent.live_adapters, list[int]()
+    if intent.adapters:
+        ranks.append(intent.rank)
+    if live is not None:
+        ranks.append(live.max_rank)
+    if not ranks:
+        rule = "must not be set without adapters or live_adapters"
+        yield InputError(where, rule, made.max_adapters)
+        return
+    rank = padded_rank(max(ranks))
+    if rank * made.max_adapters > LARGEST_IMAGE_RANK:
+        rule = f"must be at most {LARGEST_IMAGE_RANK // rank} for adapters of rank {rank}"
+        yield InputError(where, rule, made.max_adapters)
 
 
 def _videos(intent: ServingIntent, videos: Videos) -> Iterator[InputError]:

@@ -56,6 +56,9 @@ class ImageGeneration(Settings):
     its own. With those of `models`, they must add up to the chips of each rung. Each model then
     waits in its share of `queue`, and the autoscaler follows each by its share of `queue_depth`. By
     default, every chip holds all models."""
+    max_adapters: int | None = Field(default=None, ge=2, le=16)
+    """Maximum number of adapters in one request (`adapter_names`). By default, a request names one
+    adapter, in place of the model."""
     queue: int = Field(default=64, ge=1, le=10_000)
     """Maximum number of images that wait for one replica. Further requests are rejected with
     429."""
@@ -75,7 +78,7 @@ class ImageGeneration(Settings):
 class Videos(Settings):
     """Settings of a video model. The engine compiles a program for each size and number of frames.
 
-    A chip generates one video at a time, and adapters are not supported.
+    A chip generates one video at a time.
     """
 
     sizes: tuple[ImageSize, ...] = Field(default=("832x480",), min_length=1, max_length=4)
@@ -84,6 +87,9 @@ class Videos(Settings):
     """Numbers of frames, each a multiple of 4 plus 1. A second has 16. The first is the default."""
     steps: int | None = Field(default=None, ge=1, le=100)
     """Denoising steps for requests that set none. By default, 50."""
+    max_adapters: int | None = Field(default=None, ge=2, le=16)
+    """Maximum number of adapters in one request (`adapter_names`). By default, a request names one
+    adapter, in place of the model."""
     queue: int = Field(default=8, ge=1, le=10_000)
     """Maximum number of videos that wait for one replica. Further requests are rejected with 429.
     Those that would wait longer than `timeout_seconds` end with 504."""

@@ -184,7 +184,7 @@ def _words(known: tuple[object, ...], where: str) -> str:
 def _features(
     intent: ServingIntent, able: Abilities, rung: Rung, where: str
 ) -> Iterator[InputError]:
-    has_none = intent.task in ("embed", "predict", "video")
+    has_none = intent.task in ("embed", "predict")
     if intent.adapters and (not able.adapters or has_none):
         cause = f"{where} serves none" if not able.adapters else f"task is {intent.task}"
         yield InputError("adapters", f"must not be set when {cause}", len(intent.adapters))

@@ -43,11 +43,15 @@ def loaded_model(intent: ServingIntent) -> Loaded:
 
 
 def _image_adapters(intent: ServingIntent) -> float:
-    """Return GiB of the adapters that each chip of an image model keeps at most."""
-    live, given = intent.live_adapters, len(intent.adapters)
-    if live is None:
-        return adapters_gib(given, rank=intent.rank)
-    return adapters_gib(given, rank=intent.rank, live_slots=live.slots, live_rank=live.max_rank)
+    """Return GiB of the adapters that each chip of a model of images or videos keeps at most."""
+    live, given, made = intent.live_adapters, len(intent.adapters), intent.generated
+    return adapters_gib(
+        given,
+        in_request=1 if made is None or made.max_adapters is None else made.max_adapters,
+        live_rank=1 if live is None else live.max_rank,
+        live_slots=0 if live is None else live.slots,
+        rank=intent.rank,
+    )
 
 
 def copies(intent: ServingIntent) -> tuple[ImageCopy, ...]:

@@ -21,9 +21,8 @@ from gke_inference.intent.intent import ServingIntent
 from gke_inference.intent.kv_rules import stale_problems
 from gke_inference.intent.kv_transport import unfit
 from gke_inference.intent.predictive_rules import predictive_problems
+from gke_inference.sizing.image_memory import LARGEST_IMAGE_RANK
 
-LARGEST_IMAGE_RANK = 128
-"""Largest adapter rank that the image server compiles a program for."""
 _WHOLE_BITS = 16
 
 
@@ -154,8 +153,8 @@ def _ranks(intent: ServingIntent) -> Iterator[InputError]:
         "live_adapters.max_rank": 1 if live is None else live.max_rank,
     }
     for path, rank in ranks.items():
-        if intent.task == "image" and rank > LARGEST_IMAGE_RANK:
-            rule = f"must be at most {LARGEST_IMAGE_RANK} when task is image"
+        if intent.task.is_diffusion and rank > LARGEST_IMAGE_RANK:
+            rule = f"must be at most {LARGEST_IMAGE_RANK} when task is {intent.task}"
             yield InputError(path, rule, rank)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gke_inference.base.manifests import Manifest, literal
 from gke_inference.catalogue.fuse import fuse_volume
+from gke_inference.intent.words import Task
 from gke_inference.serving.weights import BucketPath, ClaimPath, Storage
 
 MOUNT = "/mnt/live-adapters"
@@ -66,7 +67,7 @@ def slots(live: LiveAdapters | None, given: int, rank: int) -> Slots:
     )
 
 
-def with_live(files: Storage, live: LiveAdapters, task: str) -> Storage:
+def with_live(files: Storage, live: LiveAdapters, task: Task) -> Storage:
     """Return an engine's files with the folder mounted and run-time loading enabled.
 
     The image server reads the folder itself and has no endpoints to enable.
@@ -78,7 +79,7 @@ def with_live(files: Storage, live: LiveAdapters, task: str) -> Storage:
         # No long-lived caches: a new folder must be visible within seconds.
         volume = fuse_volume(_VOLUME, live.source.bucket, is_live=True)
     mount: Manifest = {"mountPath": MOUNT, "name": _VOLUME, "readOnly": True}
-    return files.extended(volume, mount, {} if task == "image" else {_RUNTIME_LOADING: "True"})
+    return files.extended(volume, mount, {} if task.is_diffusion else {_RUNTIME_LOADING: "True"})
 
 
 def loader_container(

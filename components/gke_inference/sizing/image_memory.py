@@ -26,16 +26,27 @@ VIDEO_SIZE, VIDEO_FRAMES = "832x480", 81
 _PARAMETERS_PER_RANK = 5_421_440
 """Parameters of an adapter of rank 1: inputs and outputs of all linear layers of FLUX.1's denoiser,
 counted with diffusers' `FluxTransformer2DModel`. The image server pads each adapter to all of
-them. The UNet of Stable Diffusion XL has half of them (2,706,176), and counts as much."""
+them. The UNet of Stable Diffusion XL has half of them (2,706,176), and the blocks of Wan 2.1 1.3B
+have a quarter (30 x (8 x 3,072 + 2 x 10,496) = 1,367,040, by its transformer/config.json); both
+count as much."""
 _RANKS = (4, 8, 16, 32, 64, 128)
 """Ranks that the image server pads adapters to (`workloads/diffusion/config.py`)."""
+LARGEST_IMAGE_RANK = _RANKS[-1]
+"""Largest rank that it compiles a program for: of an adapter, and of several in a request."""
 
 
 _SLOTS = 8
 """Adapters that a chip keeps, unless live adapters have more slots."""
 
 
-def adapters_gib(given: int, *, rank: int = 16, live_slots: int = 0, live_rank: int = 1) -> float:
+def padded_rank(rank: int) -> int:
+    """Return the rank that the image server pads an adapter to."""
+    return next((each for each in _RANKS if rank <= each), rank)
+
+
+def adapters_gib(
+    given: int, *, rank: int = 16, live_slots: int = 0, live_rank: int = 1, in_request: int = 1
+) -> float:
     """Return the memory of the adapters that a chip keeps, in bfloat16, for a model like FLUX.1.
 
     Args:
@@ -43,10 +54,13 @@ def adapters_gib(given: int, *, rank: int = 16, live_slots: int = 0, live_rank: 
         rank: Maximum rank of those.
         live_slots: Slots of live adapters, or 0 without live adapters.
         live_rank: Maximum rank of live adapters.
+        in_request: Maximum number of adapters in a request. The server joins several to one of
+            their ranks together, beside them.
     """
     slots, most = max(min(given, _SLOTS), live_slots), max(rank if given else 1, live_rank)
-    padded = next((each for each in _RANKS if most <= each), most)
-    return slots * padded * _PARAMETERS_PER_RANK * 2 / GIB
+    padded = padded_rank(most)
+    joined = padded_rank(in_request * padded) if slots and in_request > 1 else 0
+    return (slots * padded + joined) * _PARAMETERS_PER_RANK * 2 / GIB
 
 
 def served_gib(model: Architecture) -> float:

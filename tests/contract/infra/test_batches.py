@@ -11,6 +11,7 @@ from infra.plan import resolve
 from infra.plan.batches import resolve_batches
 from infra.plan.gke_version import needed
 from infra.reading.load import parse
+from infra.rules.batches import check_batches
 from infra.stack import Canary
 from tests.contract.infra.broken_stacks import edited
 from twin.host.paths import REPOSITORY
@@ -162,7 +163,10 @@ def test_an_image_model_answers_batches_of_both_of_its_routes() -> None:
     file = REPOSITORY / "docs/examples/images/Pulumi.images.yaml"
     stack = yaml.safe_load(file.read_text())["config"]["gke-inference:platform"]
     stack["regions"]["us-central1"]["release_channel"] = "rapid"
-    plan = resolve_batches(parse(json.dumps({**stack, "batches": {}})))
+    batches = {"models": ["flux-schnell"]}
+    platform = parse(json.dumps({**stack, "batches": batches}))
+    assert list(check_batches(platform)) == []
+    plan = resolve_batches(platform)
     assert plan is not None
     paths = ("/v1/images/generations", "/v1/images/edits")
     assert {each.name: each.endpoints for each in plan.models} == {

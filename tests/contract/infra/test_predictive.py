@@ -170,7 +170,7 @@ OF_MODEL = "models.fraud"
         ),
         (
             {"batches": {"models": ["fraud"]}},
-            "batches.models[0] must be a model of task generate or embed, got 'fraud'",
+            "batches.models[0] must be a model of task generate, embed or image, got 'fraud'",
         ),
         (
             {"models": {"qwen3-4b": {"context": None}}},

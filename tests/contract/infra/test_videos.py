@@ -48,6 +48,16 @@ def test_a_chip_generates_one_video_at_a_time_in_the_sizes_and_frames_of_the_sta
     assert (found.text_tokens, found.text_encoder_bits) == (512, 8)
 
 
+def test_live_adapters_of_people_are_on_the_server_of_videos_as_many_as_a_request_may_name():
+    live = {"place": "bucket", "max_rank": 16, "slots": 8}
+    pod = pod_of(stack(live_adapters=live, videos={"max_adapters": 3}))
+    (server,) = pod["containers"]
+    assert {"--max-adapters=3", "--live-rank=16", "--adapter-slots=8"} <= set(server["args"])
+    folder = next(each for each in server["args"] if each.startswith("--live-adapters="))
+    assert folder == "--live-adapters=/mnt/live-adapters/wan2.1-t2v-1.3b/live-adapters"
+    assert "VLLM_ALLOW_RUNTIME_LORA_UPDATING" not in [each["name"] for each in server["env"]]
+
+
 def test_a_video_may_take_the_whole_timeout_of_the_model_also_while_its_pod_ends():
     pod = pod_of(stack(timeout_seconds=500))
     (server,) = pod["containers"]
@@ -101,10 +111,19 @@ def test_the_path_of_the_gateway_is_that_of_the_server():
             "video at a time, got 2",
         ),
         (
-            {"adapters": ["comic"]},
-            "models.wan.adapters must not be set when task is video, got 1",
+            {"videos": {"max_adapters": 2}},
+            "models.wan.videos.max_adapters must not be set without adapters or live_adapters, "
+            "got 2",
         ),
-        ({"live_adapters": {}}, "models.wan.live_adapters must not be set when task is video"),
+        (
+            {"videos": {"max_adapters": 5}, "live_adapters": {"max_rank": 32}},
+            "models.wan.videos.max_adapters must be at most 4 for adapters of rank 32, got 5",
+        ),
+        (
+            {"live_adapters": {"max_rank": 256}},
+            "models.wan.live_adapters.max_rank must be at most 128 when task is video, got 256",
+        ),
+        ({"live_adapters": {"slots": 64}}, "one of tpu-v6e has 31.2 GiB"),
         ({"videos": {"step_cache": 0.1}}, "models.wan.videos.step_cache"),
         ({"videos": {"models": {}}}, "models.wan.videos.models"),
         (

@@ -7,6 +7,7 @@ import time
 import urllib.request
 from base64 import b64decode, b64encode
 
+import openai
 import pytest
 import requests
 import yaml
@@ -14,11 +15,14 @@ from PIL import Image
 
 from scripts.shared.model_client import generate_images, generate_video, models, open_client
 from scripts.terminal.console import CommandError
+from tests.platform.batch.rig import client as openai_client
 from tests.platform.faults.app import Backend
 from tests.platform.faults.app import receiver as receiver_of
 from tests.platform.faults.rig import Platform, together, wait_for
+from tests.running.batch.world import jsonl, over, read, submit
 from tests.running.personal.pictures import pictures
 from tests.shipped_stacks import EXAMPLES
+from tests.unit.diffusion.images import file, mask, url
 from twin.engines.image_pipeline import DIFFUSION
 from twin.providers.gcp.effects import gcs
 from twin.world.rules import DEFAULT_SPEED
@@ -33,6 +37,7 @@ PICTURES = EXAMPLES / "images" / "Pulumi.images.yaml"
 VIDEO = EXAMPLES / "video" / "Pulumi.video.yaml"
 MODEL, NAMESPACE = "flux-dev", "jobs-images"
 FAST, MINI, WAN = "flux-schnell", "flux-mini", "wan"
+EDITS = "/v1/images/edits"
 SMALL = {"parameters_billion": 5.6, "bits": 16}
 """A size of which a chip holds two."""
 CALLER = "app@acme-inference-images.iam.gserviceaccount.com"
@@ -42,9 +47,9 @@ HEADERS = {"Content-Type": "application/json", "X-Gateway-Base-Model-Name": MODE
 @pytest.fixture(scope="module")
 def platform(tmp_path_factory):
     own, folder = EXAMPLE / "Pulumi.personalized-images.yaml", tmp_path_factory.mktemp("stack")
-    file = together(folder, own, with_further(folder), "capacity", "models")
-    file = together(folder, file, VIDEO, "capacity", "models")
-    made = Platform(tmp_path_factory.mktemp("images"), file, "{min: 1, max: 2}", DEFAULT_SPEED)
+    stack = together(folder, own, with_further(folder), "batches", "capacity", "models")
+    stack = together(folder, stack, VIDEO, "capacity", "models")
+    made = Platform(tmp_path_factory.mktemp("images"), stack, "{min: 1, max: 2}", DEFAULT_SPEED)
     try:
         made.bring_up(accounts=(CALLER,))
         wait_for(lambda: image_of(made, MODEL) is not None, 120, made.states)
@@ -59,6 +64,9 @@ def with_further(folder):
     whole = yaml.safe_load(PICTURES.read_text())
     model = whole["config"]["gke-inference:platform"]["models"][FAST]
     model["size"] = SMALL
+    whole["config"]["gke-inference:platform"]["batches"] = {"models": [FAST]}
+    model["adapters"] = ["comic", "noir"]
+    model["images"]["max_adapters"] = 2
     model["images"]["models"] = {MINI: {"weights": MINI, "size": SMALL, "steps": 20}}
     made = folder / PICTURES.name
     made.write_text(yaml.safe_dump(whole))
@@ -172,8 +180,8 @@ def test_a_users_pictures_become_images_and_a_callback_though_a_pod_is_deleted_i
     record_property("seconds", shown["seconds"])
     (file,) = (folder / MODEL / "live-adapters" / "alice-one").iterdir()
     assert requests.get(shown["adapter"], timeout=60).content == file.read_bytes()
-    for seed, (url, prompt) in enumerate(zip(shown["images"], prompts, strict=True)):
-        image = b64encode(requests.get(url, timeout=60).content).decode()
+    for seed, (address, prompt) in enumerate(zip(shown["images"], prompts, strict=True)):
+        image = b64encode(requests.get(address, timeout=60).content).decode()
         assert image == image_of(platform, "alice-one", prompt, seed)
         assert image != image_of(platform, MODEL, prompt, seed)
     ((headers, body),) = receiver.called
@@ -207,6 +215,21 @@ def test_an_adapter_is_routed_by_its_name_in_the_body(platform):
     assert ours.file != generate_images(platform.url, FAST, "a red bicycle", seed=7)[0].file
 
 
+def test_two_adapters_of_a_request_change_the_image_by_their_weights(platform):
+    def drawn(**more):
+        with openai_client(platform.url) as client:
+            body = {"seed": 7, **more}
+            (image,) = client.images.generate(model=FAST, prompt="x", extra_body=body).data or ()
+            return image.b64_json
+
+    both = {"adapter_names": ["comic", "noir"]}
+    strong = drawn(**both, adapter_weights=[0.9, 0.1])
+    assert len({strong, drawn(**both, adapter_weights=[0.1, 0.9]), drawn(**both), drawn()}) == 4
+    assert strong == drawn(**both, adapter_weights=[0.9, 0.1])
+    with pytest.raises(openai.NotFoundError, match="adapter 'nobody' does not exist"):
+        drawn(adapter_names=["nobody"])
+
+
 def test_another_size_of_the_stack_is_drawn_and_one_that_is_not_is_refused(platform):
     assert sides(generate_images(platform.url, FAST, "x", size="768x1344")[0]) == (768, 1344)
     with pytest.raises(CommandError, match=r"HTTP 400 .*size: must be one of"):
@@ -218,6 +241,71 @@ def test_a_further_model_is_listed_and_drawn_by_its_name(platform):
     ours = generate_images(platform.url, MINI, "a red bicycle", seed=7)[0]
     assert sides(ours) == (1024, 1024)
     assert ours.file != generate_images(platform.url, FAST, "a red bicycle", seed=7)[0].file
+
+
+@pytest.fixture(scope="module")
+def edit(platform):
+    """Sends an edit with OpenAI's client, as a form."""
+    with openai_client(platform.url) as client:
+        given = {"model": FAST, "image": file(), "prompt": "x", "extra_body": {"seed": 7}}
+        yield lambda **more: client.images.edit(**{**given, **more})
+
+
+def test_an_edit_reaches_the_model_as_a_form_and_as_json_and_its_mask_is_kept(platform, edit):
+    whole, part = edit(), edit(mask=mask())
+    assert [image.seed for image in edit(n=2).data] == [7, 8]
+    red = Image.open(io.BytesIO(b64decode(part.data[0].b64_json))).getpixel((1023, 512))
+    assert red == (255, 0, 0)  # where the mask is opaque, the image is the client's
+    body = {"model": FAST, "prompt": "x", "seed": 7, "images": [url(file())]}
+    answer = requests.post(platform.url + EDITS, json=body, timeout=60).json()
+    assert answer["data"][0]["b64_json"] == whole.data[0].b64_json
+    assert edit(model="comic").data[0].b64_json != whole.data[0].b64_json
+
+
+@pytest.mark.parametrize(
+    ("more", "field"),
+    [
+        pytest.param({"image": ("a.gif", file(form="GIF"), "image/gif")}, "image", id="type"),
+        pytest.param({"size": "512x512"}, "size", id="size"),
+        pytest.param({"mask": mask(size=(32, 32))}, "mask", id="size of the mask"),
+        pytest.param({"mask": file()}, "mask", id="mask without alpha"),
+    ],
+)
+def test_a_wrong_edit_is_refused_through_the_gateway_in_openais_form(edit, more, field):
+    with pytest.raises(openai.BadRequestError) as refused:
+        edit(**more)
+    assert (refused.value.param, refused.value.type) == (field, "invalid_request_error")
+
+
+def test_an_edit_over_the_limit_of_bodies_is_refused(edit):
+    with pytest.raises(openai.APIStatusError) as refused:
+        edit(image=file() + bytes(8 * 2**20))
+    assert refused.value.status_code == 413
+
+
+def test_edits_of_a_batch_are_those_of_single_requests_and_a_wrong_one_has_an_error(platform, edit):
+    bodies = [{"images": [url(file())]}, {"images": [url(file())], "mask": url(mask())}, {}]
+    lines = [
+        {
+            "custom_id": f"r{at}",
+            "method": "POST",
+            "url": EDITS,
+            "body": {"model": FAST, "prompt": "x", "seed": 7, **body},
+        }
+        for at, body in enumerate(bodies)
+    ]
+    with openai_client(platform.url) as api:
+        done = over(api, submit(api, jsonl(lines), EDITS), 120)
+        assert done.request_counts.to_dict() == {"total": 3, "completed": 2, "failed": 1}
+        images = [
+            each["response"]["body"]["data"][0]["b64_json"]
+            for each in read(api, done.output_file_id)
+        ]
+        (wrong,) = read(api, done.error_file_id)
+    assert images == [edit().data[0].b64_json, edit(mask=mask()).data[0].b64_json]
+    error = wrong["response"]["body"]["error"]
+    assert (wrong["custom_id"], wrong["response"]["status_code"]) == ("r2", 400)
+    assert (error["param"], error["type"]) == ("images", "invalid_request_error")
 
 
 def test_a_video_reaches_the_client_through_the_gateway_and_images_are_another_models(platform):

@@ -61,7 +61,7 @@ class Fake:
         shared = {
             "batch": len(batch.seeds),
             "folder": self._settings.folder,
-            "adapter": batch.adapter and batch.adapter.name,
+            "adapters": {each.adapter.name: each.weight for each in batch.adapters},
             "frames": batch.frames,
             "negative": batch.negative,
             **(

@@ -51,16 +51,25 @@ def test_an_adapter_is_named_in_place_of_the_model_and_never_shares_a_batch(serv
     gate.touch()
     held.result()
     found = [drawn(one.result())[0] for one in asked]
-    assert [(each["adapter"], each["batch"]) for each in found] == [
-        ("comic", 2),
-        (None, 1),
-        ("comic", 2),
+    assert [(each["adapters"], each["batch"]) for each in found] == [
+        ({"comic": 1.0}, 2),
+        ({}, 1),
+        ({"comic": 1.0}, 2),
     ]
     listed = json.loads(server.get("/v1/models")[1])["data"]
     assert [(each["id"], each.get("parent")) for each in listed] == [
         ("flux", None),
         ("comic", "flux"),
     ]
+
+
+def test_adapters_of_a_request_reach_the_chip_with_their_weights(serve):
+    both = {"comic": "/nowhere", "noir": "/nowhere"}
+    server = serve(adapters=both, max_adapters=2).ready()
+    found = server.ask(prompt="x", adapter_names=["noir", "comic"], adapter_weights=[0.7, 0.4])
+    assert drawn(found)[0]["adapters"] == {"noir": 0.7, "comic": 0.4}
+    refused = {"prompt": "x", "adapter_names": ["noir", "nobody"]}
+    assert server.ask(**refused)[0] == 404
 
 
 def test_every_chip_draws_with_each_of_several_models(serve, tmp_path):
@@ -313,7 +322,7 @@ def test_a_live_adapter_is_served_as_soon_as_it_is_there_and_forgotten_once_it_i
     assert server.ask(prompt="x", model="alice")[0] == 404  # an upload that is under way
     weights = live / "alice" / "pytorch_lora_weights.safetensors"
     weights.touch()
-    assert drawn(server.ask(prompt="x", model="alice"))[0]["adapter"] == "alice"
+    assert drawn(server.ask(prompt="x", model="alice"))[0]["adapters"] == {"alice": 1.0}
     listed = json.loads(server.get("/v1/models")[1])["data"]
     assert [each["id"] for each in listed] == ["flux", "alice"]
     weights.unlink()

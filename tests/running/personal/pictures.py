@@ -11,7 +11,7 @@ def pictures() -> list[bytes]:
     found: list[bytes] = []
     for number in range(3):
         pixels = np.full((48, 48, 3), (220 - 10 * number, 40, 40), np.uint8)
-        pixels[10 : 20 + 5 * number, 5:30] = (20, 20, 200)
+        pixels[16 * number : 16 * number + 12, 5 + 9 * number : 25 + 9 * number] = (20, 20, 200)
         file = io.BytesIO()
         Image.fromarray(pixels).save(file, "PNG")
         found.append(file.getvalue())

@@ -5,7 +5,7 @@ from workloads.diffusion.batching import Picture, Queue, batch_of
 
 def picture(prompt="x", **changed):
     given = {
-        "adapter": None,
+        "adapters": (),
         "arrived": 0.0,
         "format": "png",
         "guidance": 3.5,
@@ -47,7 +47,7 @@ def test_pictures_that_differ_in_more_than_prompt_and_seed_are_not_drawn_togethe
         {"width": 32},
         {"steps": 5},
         {"guidance": 1.0},
-        {"adapter": "comic"},
+        {"adapters": ("comic",)},
         {"format": "jpeg"},
         {"model": "mini"},
         {"previews": 1},

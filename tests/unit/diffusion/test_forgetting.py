@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from workloads.diffusion import service
-from workloads.diffusion.adapters import Adapter
+from workloads.diffusion.adapters import Adapter, Weighted
 from workloads.diffusion.config import from_dict
 from workloads.diffusion.metrics import Metrics
 from workloads.diffusion.protocol import parse
@@ -16,7 +16,7 @@ from workloads.diffusion.workers import State
 
 SETTINGS = from_dict({"model": "flux", "folder": "/weights", "live_adapters": "/live"})
 PLAIN = parse({"prompt": "x"}, SETTINGS)
-REQUEST = dataclasses.replace(PLAIN, adapter=Adapter("alice", "/live/alice", "1"))
+REQUEST = dataclasses.replace(PLAIN, adapters=(Weighted(Adapter("alice", "/live/alice", "1")),))
 
 
 class Chip:

@@ -1,6 +1,6 @@
 import pytest
 
-from workloads.diffusion.adapters import Adapter
+from workloads.diffusion.adapters import Adapter, Weighted
 from workloads.diffusion.config import from_dict
 from workloads.diffusion.protocol import ApiError, parse
 
@@ -8,7 +8,8 @@ SETTINGS = from_dict(
     {
         "model": "flux",
         "folder": "/weights",
-        "adapters": {"comic": "/comic"},
+        "adapters": {"comic": "/comic", "noir": "/noir"},
+        "max_adapters": 2,
         "base_models": [{"model": "mini", "folder": "/mini", "steps": 2, "text_tokens": 256}],
         "max_candidates": 4,
         "sizes": ["1024x1024", "512x768"],
@@ -25,7 +26,7 @@ def with_base(adapters=(), **changed):
 
 def test_what_a_request_does_not_say_is_the_servers_setting():
     asked = parse({"prompt": "a red bicycle"}, SETTINGS)
-    assert (asked.model, asked.adapter, asked.count, asked.steps) == ("flux", None, 1, 4)
+    assert (asked.model, asked.adapters, asked.count, asked.steps) == ("flux", (), 1, 4)
     assert (asked.width, asked.height, asked.format) == (1024, 1024, "png")
 
 
@@ -49,19 +50,28 @@ def test_everything_a_request_may_say_is_taken():
     }
     asked = parse(body, SETTINGS)
     assert (asked.model, asked.count, asked.steps) == ("comic", 4, 8)
-    assert asked.adapter == Adapter("comic", "/comic")
+    assert asked.adapters == (Weighted(Adapter("comic", "/comic")),)
     assert (asked.width, asked.height, asked.format) == (512, 768, "jpeg")
     assert (asked.seed, asked.guidance) == (5, 2)
 
 
 def test_a_further_model_has_its_own_steps():
     asked = parse({"prompt": "x", "model": "mini"}, SETTINGS)
-    assert (asked.model, asked.base, asked.adapter, asked.steps) == ("mini", "mini", None, 2)
+    assert (asked.model, asked.base, asked.adapters, asked.steps) == ("mini", "mini", (), 2)
 
 
 def test_an_adapter_is_drawn_with_the_first_model():
     asked = parse({"prompt": "x", "model": "comic"}, SETTINGS)
     assert (asked.base, asked.steps) == ("flux", 4)
+
+
+def test_a_request_may_name_several_adapters_and_the_weight_of_each():
+    body = {"prompt": "x", "adapter_names": ["noir", "comic"], "adapter_weights": [0.5, -1]}
+    asked = parse(body, SETTINGS)
+    noir, comic = Adapter("noir", "/noir"), Adapter("comic", "/comic")
+    assert (asked.model, asked.adapters) == ("flux", (Weighted(noir, 0.5), Weighted(comic, -1.0)))
+    alone = parse({"prompt": "x", "adapter_names": ["comic"]}, SETTINGS)
+    assert alone.adapters == (Weighted(comic, 1.0),)
 
 
 def test_a_further_model_shares_what_it_does_not_set():
@@ -98,6 +108,36 @@ def test_a_further_model_shares_what_it_does_not_set():
         ),
         ({"prompt": "x", "partial_images": 1}, 400, "partial_images", "0 unless stream is true"),
         ({"prompt": "x", "quality": "high"}, 400, "quality", "no such field"),
+        ({"prompt": "x", "adapter_names": "comic"}, 400, "adapter_names", "a list of names"),
+        ({"prompt": "x", "adapter_names": []}, 400, "adapter_names", "a list of names, got []"),
+        ({"prompt": "x", "adapter_names": ["comic"] * 2}, 400, "adapter_names", "unique"),
+        ({"prompt": "x", "adapter_names": ["a", "b", "c"]}, 400, "adapter_names", "most 2, got 3"),
+        ({"prompt": "x", "adapter_names": ["a"]}, 404, "adapter_names", "'a' does not exist"),
+        ({"prompt": "x", "adapter_weights": [1]}, 400, "adapter_weights", "without adapter_names"),
+        (
+            {"prompt": "x", "adapter_names": ["comic"], "adapter_weights": 0.5},
+            400,
+            "adapter_weights",
+            "must be a list of 1, as adapter_names, got 0.5",
+        ),
+        (
+            {"prompt": "x", "adapter_names": ["comic"], "adapter_weights": [11]},
+            400,
+            "adapter_weights",
+            "from -10 to 10, got 11",
+        ),
+        (
+            {"prompt": "x", "model": "mini", "adapter_names": ["comic"]},
+            400,
+            "adapter_names",
+            "must not be set unless model is 'flux', got 'mini'",
+        ),
+        (
+            {"prompt": "x", "model": "comic", "adapter_names": ["noir"]},
+            400,
+            "adapter_names",
+            "must not be set unless model is 'flux', got 'comic'",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_openais_shape(body, status, field, words):
@@ -138,6 +178,11 @@ def test_what_cannot_be_done_is_refused_in_openais_shape(body, status, field, wo
         (with_base(sigmas="1"), "base_models.sigmas: must be a list of numbers, got '1'"),
         (with_base(sigmas=[None]), r"base_models.sigmas: must be a list of numbers, got \[None\]"),
         (with_base(sigmas=[0.5, 1]), "base_models: b: sigmas: must be up to"),
+        ({"model": "m", "folder": "/w", "max_adapters": 0}, "max_adapters: must be at least 1"),
+        (
+            {"model": "m", "folder": "/w", "live_adapters": "/l", "max_adapters": 9},
+            "max_adapters: must be at most 8 with live adapters of rank 16, got 9",
+        ),
         (
             {"model": "m", "folder": "/w", "adapters": {"a": "/a"}, "adapter_slots": 0},
             "adapter_slots: must be at least 1, got 0",

@@ -100,6 +100,16 @@ def test_live_adapters_are_padded_to_the_next_rank_that_is_compiled(rank, compil
     assert from_dict({**SERVER, "live_rank": rank}).live_program_rank == compiled
 
 
+@pytest.mark.parametrize(
+    ("most", "given", "ranks"),
+    [(1, [], [16]), (1, [32], [16, 32]), (3, [], [16, 64]), (8, [4], [4, 16, 128])],
+)
+def test_programs_are_compiled_for_each_rank_and_for_those_of_several_adapters(most, given, ranks):
+    settings = from_dict({**SERVER, "live_adapters": "/live", "max_adapters": most})
+    assert settings.program_ranks(given) == ranks
+    assert from_dict({**SERVER, "max_adapters": most}).program_ranks([]) == []
+
+
 def test_an_adapter_of_the_settings_comes_before_a_live_one_and_no_path_is_a_name(tmp_path):
     for name in ("comic", "alice", "flux", "Bob"):
         (tmp_path / "live" / name).mkdir(parents=True)

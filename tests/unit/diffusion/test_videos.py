@@ -114,14 +114,6 @@ def test_an_unknown_model_does_not_exist(settings):
             "scheduler_config.json, got [1.0, 0.5]",
         ),
         (
-            {"adapters": {"comic": "/comic"}},
-            "adapters: must be empty for Wan 2.1: no adapter of it was tried, got comic",
-        ),
-        (
-            {"live_adapters": "/live"},
-            "live_adapters: must be empty for Wan 2.1: no adapter of it was tried, got '/live'",
-        ),
-        (
             {"base_models": [{"model": "flux", "folder": "/weights"}]},
             "base_models: must all generate videos, or all images, got flux of FLUX.1",
         ),

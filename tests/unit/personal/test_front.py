@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from tests.unit.personal.world import BODY, PNG, World
+from tests.unit.personal.world import BODY, PNG, World, photo
 from workloads.common.bucket import Entry
 from workloads.personal.settings import FrontSettings, SettingsError, read
 
@@ -36,9 +36,10 @@ def call(world: World, *calls: tuple[str, str, Any]) -> list[tuple[int, dict[str
     return asyncio.run(run())
 
 
-def upload(world: World, content: bytes = PNG) -> None:
+def upload(world: World, *content: bytes) -> None:
     for at in range(3):
-        world.files[f"users/alice/one/pictures/{at:03d}.png"] = (content, 1)
+        file = content[at] if at < len(content) else photo(at)
+        world.files[f"users/alice/one/pictures/{at:03d}.png"] = (file, 1)
 
 
 def test_a_set_is_announced_uploaded_started_and_shown(world: World) -> None:
@@ -156,7 +157,11 @@ def test_a_body_that_is_no_object_is_refused(world: World) -> None:
     ("content", "message"),
     [
         (None, "pictures[0]: must be uploaded, got nothing"),
-        (PNG + bytes(100), "pictures[0]: must have at most 100 bytes, got 148"),
+        (PNG + bytes(100), f"pictures[0]: must have at most 100 bytes, got {len(PNG) + 100}"),
+        (
+            PNG[:30],
+            "pictures[0]: must be an image that can be read, got UnidentifiedImageError",
+        ),
         (b"GIF89a" + bytes(20), "pictures[0]: must be image/png, got another type"),
     ],
 )
@@ -168,6 +173,26 @@ def test_a_set_starts_only_with_the_pictures_it_announced(
         upload(world, content)
     assert call(world, ("POST", ONE + "/start", {})) == [(409, {"error": message})]
     assert world.published == []
+
+
+def test_photos_that_look_the_same_are_reported_and_do_not_count_for_the_minimum(
+    world: World,
+) -> None:
+    many = {**BODY, "pictures": [{"type": "image/png", "bytes": 1000}] * 4}
+    call(world, ("PUT", ONE, many))
+    upload(world)
+    world.files["users/alice/one/pictures/003.png"] = (photo(1), 1)
+    found = {"copies": [{"picture": 3, "looks_like": 1}]}
+    start, show = call(world, ("POST", ONE + "/start", {}), ("GET", ONE, {}))
+    assert start == (202, {"stage": "waiting", **found})
+    assert show[1]["copies"] == found["copies"]
+
+    two = "/v1/users/alice/sets/two"
+    call(world, ("PUT", two, BODY))
+    for at in range(3):
+        world.files[f"users/alice/two/pictures/{at:03d}.png"] = (photo(at % 2), 1)
+    message = "pictures: must have at least 3 that look different, got 2: 2 looks like 0"
+    assert call(world, ("POST", two + "/start", {})) == [(409, {"error": message})]
 
 
 def test_another_set_of_the_same_name_is_refused(world: World) -> None:
@@ -292,7 +317,7 @@ def test_expired_sets_that_are_started_at_the_same_time_do_not_exceed_the_limit(
     for path in paths:
         for at in range(3):
             name = f"users/alice/{path.rpartition('/')[2]}/pictures/{at:03d}.png"
-            world.files[name] = (PNG, 1)
+            world.files[name] = (photo(at), 1)
     statuses = at_once(world, "POST", *[f"{path}/start" for path in paths])
     assert sorted(statuses) == [202] * 4 + [429] * 4
     assert len(world.published) == 4

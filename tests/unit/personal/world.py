@@ -2,12 +2,15 @@
 
 import asyncio
 import base64
+import io
 import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from PIL import Image
 
 from workloads.common.bucket import Entry
 from workloads.personal.erasure import Eraser
@@ -20,7 +23,19 @@ from workloads.personal.store import Changed
 from workloads.personal.worker import Worker
 
 SECRET = b"of both"
-PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
+
+
+def photo(number: int) -> bytes:
+    """Return a photo, a bright square in another corner for each of four numbers."""
+    image = Image.new("L", (8, 8))
+    left, top = 4 * (number % 2), 4 * (number // 2)
+    image.paste(255, (left, top, left + 4, top + 4))
+    out = io.BytesIO()
+    image.save(out, "PNG")
+    return out.getvalue()
+
+
+PNG = photo(0)
 BODY = {
     "callback": "https://app.example.com/done",
     "pictures": [{"type": "image/png", "bytes": 100}] * 3,

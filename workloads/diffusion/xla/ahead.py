@@ -38,8 +38,7 @@ def keys(settings: Settings, encoders: Sequence[Encoder], ranks: list[int]) -> l
         ranks: Ranks of adapters; programs without an adapter are always included.
     """
     found: list[Key] = []
-    live = [settings.live_program_rank] if settings.live_adapters else []
-    ranks = sorted({*ranks, *live})
+    ranks = settings.program_ranks(ranks)
     for batch in settings.batches:
         found += [Key(each.stage, batch) for each in encoders]
         for width, height in settings.sizes:
@@ -84,7 +83,9 @@ def _wanted(
 ) -> tuple[Compilable, list[Key]]:
     if settings.family.is_video:
         video = importlib.import_module(".video.programs", __package__)  # which imports this folder
-        return video.WanPrograms(settings, dtype, generation), video.keys(settings)
+        return video.WanPrograms(settings, dtype, generation), video.keys(
+            settings, settings.program_ranks(ranks)
+        )
     programs = programs_of(settings, dtype, generation)
     return programs, keys(settings, programs.encoders, ranks)
 

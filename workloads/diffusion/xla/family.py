@@ -48,6 +48,10 @@ class Family(Compilable, Protocol):
         """
         ...
 
+    def low_rank(self, rank: int) -> Weights:
+        """Return the shapes of the arrays of an adapter of a rank, by name."""
+        ...
+
     def prompt(self, encoded: Sequence[Any]) -> tuple[Any, Any]:
         """Return vectors per token and per prompt from the outputs of the encoders."""
         ...

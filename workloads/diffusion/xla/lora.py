@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from diffusers import FluxPipeline, StableDiffusionXLPipeline
+from diffusers import FluxPipeline, StableDiffusionXLPipeline, WanPipeline
 from diffusers.utils import convert_unet_state_dict_to_peft
 from torch.nn import functional
 
@@ -52,6 +52,11 @@ def add_low_rank(
             layer.register_buffer("lora_down", layer.weight.new_empty(down))
             layer.register_buffer("lora_up", layer.weight.new_empty(up))
     return module
+
+
+def low_rank(weights: dict[str, Any]) -> dict[str, Any]:
+    """Return those weights of a module that an adapter has, by name."""
+    return {name: value for name, value in weights.items() if ".lora_" in name}
 
 
 def read_adapter(
@@ -116,6 +121,23 @@ def transformer_changes(folder: Path) -> Changes:
     except Exception as error:  # the readers' errors, such as of half a file, have no common parent
         raise ValueError(f"must be an adapter that can be read: {error}") from error
     return _changes("transformer", state, alphas or {}, told or {})
+
+
+def video_changes(folder: Path) -> Changes:
+    """Return the changes of a transformer of Wan.
+
+    Args:
+        folder: Folder with `*.safetensors` in the format of diffusers, PEFT, musubi or Wan itself.
+
+    Raises:
+        ValueError: The files cannot be read, or change more than the transformer.
+    """
+    reader: Any = WanPipeline
+    try:
+        state, told = reader.lora_state_dict(str(folder), return_lora_metadata=True)
+    except Exception as error:  # as above
+        raise ValueError(f"must be an adapter that can be read: {error}") from error
+    return _changes("transformer", state, {}, told or {})
 
 
 def unet_changes(folder: Path, layers_per_block: int) -> Changes:

@@ -146,19 +146,22 @@ def long_text_encoder(folder: Path) -> Part:
     )
 
 
-def denoiser(kind: Any, processor: Any, rank: int) -> Callable[[Path], torch.nn.Module]:
+def denoiser(
+    kind: Any, processor: Any, rank: int, wanted: Callable[[str], bool] = bool
+) -> Callable[[Path], torch.nn.Module]:
     """Return a function that builds a denoiser from the folder of its configuration.
 
     Args:
         kind: Class of diffusers.
         processor: Processor of its attention.
-        rank: Rank of the low-rank change for every linear layer; 0 for none.
+        rank: Rank of the low-rank change for linear layers; 0 for none.
+        wanted: Function that selects those layers by name; by default, all.
     """
 
     def build(at: Path) -> torch.nn.Module:
         made = kind.from_config(kind.load_config(at))
         made.set_attn_processor(processor)
-        return add_low_rank(made, rank) if rank else made
+        return add_low_rank(made, rank, wanted) if rank else made
 
     return build
 

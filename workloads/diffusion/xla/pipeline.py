@@ -108,7 +108,7 @@ class PipelineOnXla:
         `preview` is called with the index of each preview and the latents that it shows.
         """
         size = self._settings.padded(len(batch.seeds))
-        rank, change = self._adapters.get(batch.adapter)
+        rank, change = self._adapters.get(batch.adapters)
         with clock("text_encode"):
             embeds, pooled = self._encode(batch.prompts, size)
         schedule = self._programs.schedule(self._settings, batch.steps, batch.height, batch.width)

@@ -158,6 +158,10 @@ class Programs:
         """
         return lora.transformer_changes(folder)
 
+    def low_rank(self, rank: int) -> Weights:
+        """Return the shapes of the arrays of an adapter of a rank, by name."""
+        return lora.low_rank(self.part(Key("step", 1, rank=rank)).shapes(self.dtype))
+
     def prompt(self, encoded: Sequence[Any]) -> tuple[Any, Any]:
         """Return T5's and CLIP's vectors from the outputs of the encoders."""
         pooled, embeds = encoded
@@ -212,7 +216,7 @@ class Programs:
         latents = shape(key.batch, patches, 4 * sizes.latent_channels, dtype=jnp.float32)
         if key.stage == "decode":
             return weights, latents
-        change = {name: value for name, value in weights.items() if ".lora_" in name}
+        change = lora.low_rank(weights)
         weights = {name: value for name, value in weights.items() if name not in change}
         numbers = (shape(dtype=jnp.float32),) * 3  # time, its change, guidance
         prompt = (

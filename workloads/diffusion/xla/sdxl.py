@@ -139,6 +139,10 @@ class SdxlPrograms:
         """
         return lora.unet_changes(folder, self._unet["layers_per_block"])
 
+    def low_rank(self, rank: int) -> Weights:
+        """Return the shapes of the arrays of an adapter of a rank, by name."""
+        return lora.low_rank(self.part(Key("step", 1, rank=rank)).shapes(self.dtype))
+
     def prompt(self, encoded: Sequence[Any]) -> tuple[Any, Any]:
         """Return both encoders' vectors of each token side by side, and that of the prompt."""
         first, (second, pooled) = encoded
@@ -157,7 +161,7 @@ class SdxlPrograms:
         latents = shape(key.batch, self.geometry.channels, *sides, dtype=jnp.float32)
         if key.stage == "decode":
             return weights, latents
-        change = {name: value for name, value in weights.items() if ".lora_" in name}
+        change = lora.low_rank(weights)
         weights = {name: value for name, value in weights.items() if name not in change}
         embeds = shape(key.batch, CLIP_TOKENS, self.geometry.width)
         numbers = (shape(dtype=jnp.float32),) * 4

@@ -4,6 +4,7 @@ It has every part of a real one, so everything but the quality of pictures can b
 """
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -60,10 +61,24 @@ def write_pipeline(folder: Path, seed: int = 0, kind: Any = FluxPipeline) -> Pat
 
 def write_adapter(folder: Path, rank: int = 4, seed: int = 1, strength: float = 0.5) -> Path:
     """Write a LoRA adapter of the tiny transformer, in diffusers' layout, and return its folder."""
+    return adapter_of(
+        _transformer(), lambda name: ".attn.to_" in name, folder, rank, seed, strength
+    )
+
+
+def adapter_of(
+    transformer: torch.nn.Module,
+    wanted: Callable[[str], bool],
+    folder: Path,
+    rank: int,
+    seed: int,
+    strength: float = 0.5,
+) -> Path:
+    """Write a LoRA adapter of those linear layers of a transformer, and return its folder."""
     generator = torch.Generator().manual_seed(seed)
     weights: dict[str, torch.Tensor] = {}
-    for name, module in _transformer().named_modules():
-        if isinstance(module, torch.nn.Linear) and ".attn.to_" in name:
+    for name, module in transformer.named_modules():
+        if isinstance(module, torch.nn.Linear) and wanted(name):
             inner = (rank, module.in_features), (module.out_features, rank)
             down, up = (torch.randn(shape, generator=generator) * strength for shape in inner)
             weights[f"transformer.{name}.lora_A.weight"] = down

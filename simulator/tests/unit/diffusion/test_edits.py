@@ -15,7 +15,7 @@ def drawn(strength: float, mask: str = "") -> Image.Image:
     """Return the placeholder of an edit of a red image."""
     red = base64.b64encode(bytes((255, 0, 0)) * SIZE[0] * SIZE[1]).decode()
     batch = Batch(
-        adapter=None,
+        adapters=(),
         edit=Edit(red, strength, mask),
         format="png",
         guidance=0,

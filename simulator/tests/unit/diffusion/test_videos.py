@@ -79,7 +79,7 @@ def test_a_video_takes_what_the_planner_estimates_and_shows_its_prompt(
     chip = simulated.Simulated(settings, "tpu-v6e-slice", 10.0)
     batch = Batch(
         model="wan", prompts=("a cat",), seeds=(7,), height=480, width=832, steps=3,
-        guidance=5.0, adapter=None, format="mp4", frames=33,
+        guidance=5.0, adapters=(), format="mp4", frames=33,
     )  # fmt: skip
     watch = Watch()
     files = chip.generate(batch, lambda: False, watch, lambda *_: None)

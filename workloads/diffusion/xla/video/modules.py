@@ -62,8 +62,14 @@ def text_encoder(folder: Path) -> Part:
     )
 
 
-def transformer(folder: Path, generation: str | None = None) -> Part:
-    """Return the denoiser with the platform's kernels, which predicts the flow."""
+def transformer(folder: Path, rank: int = 0, generation: str | None = None) -> Part:
+    """Return the denoiser with the platform's kernels, which predicts the flow.
+
+    Args:
+        folder: Folder of the model.
+        rank: Rank of the low-rank change for the linear layers of its blocks; 0 for none.
+        generation: Generation of the target chip; None for this machine's.
+    """
 
     def forward(module: Any, latents: Any, at: Any, embeds: Any) -> Any:
         return module(
@@ -74,7 +80,9 @@ def transformer(folder: Path, generation: str | None = None) -> Part:
         )[0]
 
     processor = KernelVideoAttention(generation)
-    return WanPart(folder / "transformer", denoiser(_DENOISER, processor, 0), forward)
+    # layers outside of blocks keep float32 in part, and adapters of Wan change none of them
+    build = denoiser(_DENOISER, processor, rank, lambda name: name.startswith("blocks."))
+    return WanPart(folder / "transformer", build, forward)
 
 
 def decoder(folder: Path) -> Part:

@@ -15,6 +15,7 @@ from ...work import Batch, Pipeline, Show, Stopwatch
 from ..compiled import Compiled
 from ..formats import data_type
 from ..keys import Key
+from ..slots import Adapters
 from .mp4 import Mp4
 from .programs import FIRST, FURTHER, UMT5, WanPrograms, keys
 from .solver import steps_of
@@ -42,11 +43,12 @@ class VideoPipeline:
         say("reading weights")
         self._weights = {stage: self._programs.load(stage) for stage in (UMT5, "step", FURTHER)}
         self._weights[FIRST] = self._weights[FURTHER]
+        self._adapters = Adapters(settings, self._programs)
         self._words = AutoTokenizer.from_pretrained(folder / "tokenizer")
 
     def warm(self, say: Callable[[str], None]) -> None:
         """Compile or load every program that a request may need."""
-        for key in keys(self._settings):
+        for key in keys(self._settings, self._adapters.ranks(say)):
             self._compiled.get(key, say)
 
     def facts(self) -> dict[str, Any]:
@@ -60,7 +62,8 @@ class VideoPipeline:
         }
 
     def forget(self, adapter: str) -> None:
-        """Do nothing: there are no adapters."""
+        """Unload an adapter that was removed."""
+        self._adapters.forget(adapter)
 
     def generate(
         self, batch: Batch, is_cancelled: Callable[[], bool], clock: Stopwatch, show: Show
@@ -89,20 +92,23 @@ class VideoPipeline:
         texts = [batch.prompts[0]]
         if self._settings.is_guided:
             texts.append(batch.negative)
+        rank, change = self._adapters.get(batch.adapters)
         with clock("text_encode"):
             embeds = jnp.concatenate([self._encoded(text) for text in texts]).block_until_ready()
         size = batch.frames, batch.height, batch.width
         latents = jnp.asarray(self._programs.noise(batch.seeds[0], *size))
         zeros = jnp.zeros_like(latents)
         state = (latents, zeros, zeros, zeros)
-        step = self._compiled.get(Key("step", 1, batch.height, batch.width, frames=batch.frames))
+        step = self._compiled.get(
+            Key("step", 1, batch.height, batch.width, rank, frames=batch.frames)
+        )
         guidance = np.float32(max(batch.guidance, 1.0))  # less is none, as in diffusers
         for each in steps_of(self._schedule, batch.steps):
             if is_cancelled():
                 return None
             with clock("denoise_step"):
                 numbers = each.at, each.sigma, each.weights, guidance
-                state = step(self._weights["step"], state, embeds, *numbers)
+                state = step(self._weights["step"], state, embeds, *numbers, change)
                 state[0].block_until_ready()
         return state[0]
 

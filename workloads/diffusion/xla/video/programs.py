@@ -14,7 +14,7 @@ from transformers import AutoConfig
 
 from ...config import Settings
 from ...families import WAN
-from .. import modules, narrow
+from .. import lora, modules, narrow
 from ..keys import Encoder, Key
 from ..modules import Weights
 from . import modules as parts
@@ -120,19 +120,31 @@ class WanPrograms:
                 rule = f"must be multiples of {side} for {WAN}"
                 raise ValueError(f"sizes: {rule}, got {width}x{height}")
 
-    def part(self, stage: str) -> modules.Part:
-        """Return the module of a program."""
+    def part(self, stage: str, rank: int = 0) -> modules.Part:
+        """Return the module of a stage; for a step, with adapters of a rank."""
         makers: dict[str, Callable[[], modules.Part]] = {
             FIRST: lambda: parts.first(self.part(FURTHER)),
             FURTHER: lambda: parts.decoder(self.folder),
-            "step": lambda: parts.transformer(self.folder, self._generation),
+            "step": lambda: parts.transformer(self.folder, rank, self._generation),
             UMT5: lambda: parts.text_encoder(self.folder),
         }
-        return self._parts.get(stage, makers[stage])
+        return self._parts.get(f"{stage}-{rank}", makers[stage])
+
+    def adapter(self, folder: Path) -> lora.Changes:
+        """Return the changes of an adapter's files.
+
+        Raises:
+            ValueError: It cannot be read, or changes more than the denoiser.
+        """
+        return lora.video_changes(folder)
+
+    def low_rank(self, rank: int) -> Weights:
+        """Return the shapes of the arrays of an adapter of a rank, by name."""
+        return lora.low_rank(self.part("step", rank).shapes(self.dtype))
 
     def function(self, key: Key) -> Callable[..., Any]:
         """Return a program's function; its arguments are weights first, then arrays."""
-        part = self.part(key.stage)
+        part = self.part(key.stage, key.rank)
         if key.stage == "step":
             return self._step(part)
         if key.stage == UMT5:
@@ -154,7 +166,7 @@ class WanPrograms:
         def shape(*sides: int, dtype: Any = jnp.float32) -> jax.ShapeDtypeStruct:
             return jax.ShapeDtypeStruct(sides, dtype, sharding=sharding)
 
-        weights = self.part(key.stage).shapes(self._format(key.stage), sharding)
+        weights = self.part(key.stage, key.rank).shapes(self._format(key.stage), sharding)
         if key.stage == UMT5:
             is_narrow = self._text_bits == 8
             ids = shape(1, self._tokens, dtype=jnp.int32)
@@ -164,7 +176,9 @@ class WanPrograms:
             passes = 2 if self.geometry.is_guided else 1
             embeds = shape(passes, self._tokens, self.geometry.width, dtype=self.dtype)
             numbers = shape(), shape(), shape(2, 5), shape()  # time, noise, weights, guidance
-            return weights, (latents,) * 4, embeds, *numbers
+            change = lora.low_rank(weights)
+            weights = {name: value for name, value in weights.items() if name not in change}
+            return weights, (latents,) * 4, embeds, *numbers, change
         latents = shape(1, *self.geometry.latents(1, key.height, key.width))
         if key.stage == FIRST:
             return weights, latents
@@ -193,7 +207,9 @@ class WanPrograms:
             sigma: Any,
             solver: Any,
             guidance: Any,
+            low_rank: Weights,
         ) -> Any:
+            weights = {**weights, **low_rank}
             latents, _, before, _ = state
             given = latents.astype(self.dtype)
             time = jnp.full((1,), at, jnp.float32)
@@ -232,11 +248,20 @@ class WanPrograms:
         return decode
 
 
-def keys(settings: Settings) -> list[Key]:
-    """Return every program that a server with these settings may need."""
+def keys(settings: Settings, ranks: list[int]) -> list[Key]:
+    """Return every program that a server with these settings may need.
+
+    Args:
+        settings: Settings of the server.
+        ranks: Ranks of adapters; programs without an adapter are always included.
+    """
     found = [Key(UMT5, 1)]
     for width, height in settings.sizes:
-        found += [Key("step", 1, height, width, frames=count) for count in settings.frames]
+        found += [
+            Key("step", 1, height, width, rank, frames=count)
+            for count in settings.frames
+            for rank in (0, *ranks)
+        ]
         found += [Key(stage, 1, height, width) for stage in (FIRST, FURTHER)]
     return found
 

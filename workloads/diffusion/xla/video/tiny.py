@@ -12,7 +12,7 @@ from diffusers import (
 )
 from transformers import UMT5Config, UMT5EncoderModel
 
-from ..tiny import LATENT_CHANNELS, WIDTH, byte_tokenizer
+from ..tiny import LATENT_CHANNELS, WIDTH, adapter_of, byte_tokenizer
 
 _SCHEDULE = {
     "flow_shift": 3.0,
@@ -36,6 +36,11 @@ def write_pipeline(folder: Path, seed: int = 0) -> Path:
         vae=_vae(),
     ).save_pretrained(folder)
     return folder
+
+
+def write_adapter(folder: Path, rank: int = 4, seed: int = 1) -> Path:
+    """Write a LoRA adapter of the tiny transformer, in diffusers' layout, and return its folder."""
+    return adapter_of(_transformer(), lambda name: ".attn" in name, folder, rank, seed)
 
 
 def _umt5() -> UMT5EncoderModel:

@@ -314,6 +314,11 @@ func (e *exchange) admit(now time.Time) *openai.Error {
 	if !e.config.Permits(e.team, request.Model) {
 		return openai.ModelNotFound(request.Model)
 	}
+	for _, adapter := range request.Adapters {
+		if !e.config.Permits(e.team, adapter) {
+			return openai.ModelNotFound(adapter)
+		}
+	}
 	e.request = request
 	budget := limits.BudgetOf(e.team)
 	cost := limits.Cost{

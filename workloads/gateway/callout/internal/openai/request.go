@@ -24,6 +24,9 @@ type Request struct {
 	Stream bool
 	// IncludeUsage is whether the client requested the usage in a stream.
 	IncludeUsage bool
+	// Adapters are those that a request for images or videos names beside the model, all of which must be
+	// permitted.
+	Adapters []string
 	// Size is the number of tokens that the request can use.
 	Size tokens.Size
 }
@@ -94,6 +97,9 @@ func ParseRequest(path string, body []byte, modelOf func(name string) tokens.Mod
 		return Request{}, apierror.Invalid(400, "invalid_model", "model", "`model` must be a string with the name of a model.")
 	}
 	request.Model = model
+	if fault := request.readAdapters(members[adapterNames]); fault != nil {
+		return Request{}, fault
+	}
 	if fault := request.readStream(members); fault != nil {
 		return Request{}, fault
 	}
@@ -106,8 +112,11 @@ func ParseRequest(path string, body []byte, modelOf func(name string) tokens.Mod
 	return request, nil
 }
 
+// adapterNames is the field of the image server with the names of several adapters.
+const adapterNames = "adapter_names"
+
 var wanted = map[string]bool{
-	"model": true, "stream": true, "stream_options": true,
+	"model": true, "stream": true, "stream_options": true, adapterNames: true,
 }
 
 func topLevel(body []byte) (found map[string][]byte, duplicate string) {
@@ -125,6 +134,16 @@ func topLevel(body []byte) (found map[string][]byte, duplicate string) {
 	}
 	scanner.Write(body)
 	return found, duplicate
+}
+
+func (r *Request) readAdapters(value []byte) *Error {
+	if len(value) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(value, &r.Adapters); err != nil {
+		return apierror.Invalid(400, "invalid_type", adapterNames, "`%s` must be a list of names.", adapterNames)
+	}
+	return nil
 }
 
 func (r *Request) readStream(members map[string][]byte) *Error {

@@ -3,6 +3,8 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,8 +22,17 @@ func TestARequestIsReadWithoutItsPrompt(t *testing.T) {
 	}
 	size := found.Size
 	found.Size = tokens.Size{}
-	if want := (Request{Model: "org/m", Stream: true, IncludeUsage: true}); found != want || size.MostAnswer != 14 {
+	want := Request{Model: "org/m", Stream: true, IncludeUsage: true}
+	if !reflect.DeepEqual(found, want) || size.MostAnswer != 14 {
 		t.Errorf("got %+v, %+v", found, size)
+	}
+}
+
+func TestAdaptersBesideTheModelAreRead(t *testing.T) {
+	body := `{"model":"flux","prompt":"x","adapter_names":["ada","bob"],"adapter_weights":[0.5,1]}`
+	found, fault := ParseRequest("/v1/images/generations", []byte(body), known)
+	if fault != nil || !slices.Equal(found.Adapters, []string{"ada", "bob"}) {
+		t.Errorf("got %+v, %v", found, fault)
 	}
 }
 
@@ -43,13 +54,16 @@ func TestHostileBodiesAreRefused(t *testing.T) {
 		`{"model":null}`:                      "invalid_model",
 		`{"model":""}`:                        "invalid_model",
 		`{"Model":"m"}`:                       "invalid_model",
-		`{"model":"` + strings.Repeat("m", 1<<17) + `"}`: "invalid_model",
-		`{"model":"m","stream":"yes"}`:                   "invalid_type",
-		`{"model":"m","max_tokens":-1}`:                  "invalid_type",
-		`{"model":"m","max_tokens":1e30}`:                "invalid_type",
-		`{"model":"m","max_tokens":"9"}`:                 "invalid_type",
-		`{"model":"m","n":0}`:                            "invalid_type",
-		`{"model":"m","n":9999999}`:                      "invalid_type",
+		`{"model":"` + strings.Repeat("m", 1<<17) + `"}`:         "invalid_model",
+		`{"model":"m","stream":"yes"}`:                           "invalid_type",
+		`{"model":"m","adapter_names":"a"}`:                      "invalid_type",
+		`{"model":"m","adapter_names":[1]}`:                      "invalid_type",
+		`{"adapter_names":[],"model":"m","adapter_names":["b"]}`: "duplicate_key",
+		`{"model":"m","max_tokens":-1}`:                          "invalid_type",
+		`{"model":"m","max_tokens":1e30}`:                        "invalid_type",
+		`{"model":"m","max_tokens":"9"}`:                         "invalid_type",
+		`{"model":"m","n":0}`:                                    "invalid_type",
+		`{"model":"m","n":9999999}`:                              "invalid_type",
 	} {
 		_, fault := ParseRequest("/v1/chat/completions", []byte(body), known)
 		if fault == nil || fault.Code != code || fault.Status != 400 {
