@@ -65,7 +65,7 @@ def _answer(deployed: Deployed, model: str, task: Task, path: str) -> Row:
 
     def look() -> Row:
         door = _door(deployed)
-        with replace(door, url=door.url + path).client(model) as client:
+        with deployed.asking(replace(door, url=door.url + path), model) as client:
             return ask(subject, client, model)
 
     return seen(subject, look)

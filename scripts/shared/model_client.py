@@ -6,7 +6,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -28,6 +28,8 @@ VIDEO_PATH = "/videos/sync"
 KEY_VARIABLE = "GKE_INFERENCE_KEY"
 """Environment variable with the key of a client, for a stack with `clients`."""
 _NO_KEY = "none"  # a key of another service, such as OPENAI_API_KEY, stays with the user
+_keys: dict[str, str] = {}
+"""Keys of a command's own by the model or adapter that they are for; empty without any."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,31 @@ class GeneratedImage:
     """PNG."""
     seed: int
     """Seed that the model reports, otherwise counted from the requested seed."""
+
+
+@contextmanager
+def using_keys(keys: Mapping[str, str]) -> Generator[None]:
+    """Send these keys, in all threads, unless the user has set one.
+
+    Args:
+        keys: Keys by the model or adapter that they are for.
+    """
+    _keys.update(keys)
+    try:
+        yield
+    finally:
+        for name in keys:
+            del _keys[name]
+
+
+def key_of(name: str) -> str | None:
+    """Return the key to ask a model or adapter with, or to list the models with; None without one.
+
+    Args:
+        name: Model, adapter, or anything else for what any key may ask.
+    """
+    own = os.environ.get(KEY_VARIABLE)
+    return own or _keys.get(name) or next(iter(_keys.values()), None)
 
 
 def preload() -> None:
@@ -244,7 +271,7 @@ def open_client(
 
     Args:
         endpoint: URL of the gateway.
-        subject: Subject of errors.
+        subject: Model or adapter to ask, or another subject of errors.
         timeout: Maximum wait for the next data, in seconds.
         address: Address to connect to instead of the URL's host; the request keeps the host.
 
@@ -262,7 +289,7 @@ def open_client(
         http.event_hooks = {"request": [partial(_connect_to, address)]}
     client = openai.OpenAI(
         base_url=f"{endpoint}/v1",
-        api_key=os.environ.get(KEY_VARIABLE) or _NO_KEY,
+        api_key=key_of(subject) or _NO_KEY,
         timeout=timeout,
         max_retries=0,
         http_client=http,

@@ -46,6 +46,8 @@ class Gateway(ThreadingHTTPServer):
         self.has_usage = True
         self.hosts: list[str] = []
         self.paths: list[str] = []
+        self.keys: dict[str, set[str]] = {}
+        """Values of `authorization`, by model."""
         threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
     @property
@@ -76,6 +78,8 @@ class _Handler(BaseHTTPRequestHandler):
             values = self.server.vector[: len(rows)]
             self._send({"outputs": [{"name": "probability", "data": values}]})
             return
+        keys = self.server.keys.setdefault(sent["model"], set())
+        keys.add(self.headers["authorization"])
         refusal = self.server.refused.get(sent["model"])
         if refusal is not None:
             self._send({"error": {"message": refusal[1], "code": refusal[0]}}, refusal[0])
