@@ -142,10 +142,10 @@ def _video(subject: Subject, client: "OpenAI", model: str) -> Row:
 def _prediction(subject: Subject, client: "OpenAI", model: str) -> Row:
     """Ask with the inputs that the model's metadata describes, the smallest, all zeros."""
     base = str(client.base_url).rstrip("/").removesuffix("/v1")
-    of_model = client.with_options(base_url=f"{base}/v2/models/{quote(model)}/")
-    described: Any = of_model.get("", cast_to=object)
+    models, name = client.with_options(base_url=f"{base}/v2/models"), quote(model, safe="")
+    described: Any = models.get(name, cast_to=object)
     inputs = [_zeros(each) for each in described["inputs"]]
-    answer: Any = of_model.post("infer", cast_to=object, body={"inputs": inputs})
+    answer: Any = models.post(f"{name}/infer", cast_to=object, body={"inputs": inputs})
     outputs = [each["name"] for each in answer["outputs"] if each["data"]]
     wanted = [each["name"] for each in described["outputs"]]
     said = f"values of {', '.join(outputs) or 'no output'}"

@@ -15,6 +15,7 @@ from infra.plan import Plan
 from scripts.accept.deployed import Deployed
 from scripts.accept.row import Row, Verdict
 from scripts.client_keys.documents import KeyProblem
+from scripts.client_keys.permissions import names_of
 from scripts.shared.google_cloud import CloudError
 from scripts.shared.model_client import KEY_VARIABLE
 from scripts.terminal.console import CommandError, console, step
@@ -133,8 +134,7 @@ def _keys(plan: Plan, stack: str, *, on_twin: bool) -> AbstractContextManager[No
     """Use temporary client keys on the twin, unless the user has set one."""
     if not on_twin:
         return nullcontext()
-    from scripts.accept.endpoint import names_of  # noqa: PLC0415 - as in the command
-    from scripts.client_keys.temporary import temporary_keys  # noqa: PLC0415
+    from scripts.client_keys.temporary import temporary_keys  # noqa: PLC0415 - as in the command
 
     return temporary_keys(stack, plan, names_of(plan, plan.platform.models))
 

@@ -3,16 +3,16 @@
 import os
 import socket
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from infra.plan import Plan, RegionPlan
 from scripts.accept.row import Row, Subject
-from scripts.client_keys.permissions import teams_by_name
+from scripts.client_keys.permissions import teams_by_name, unaskable
 from scripts.shared.google_cloud import Cloud, CloudError
-from scripts.shared.model_client import KEY_VARIABLE, open_client
+from scripts.shared.model_client import KEY_VARIABLE, models, open_client
 from scripts.terminal.console import CommandError
 from twin.cluster.monitoring.promql import QueryError, Sample
 from twin.wire.kube import KubeError
@@ -107,6 +107,14 @@ class Door:
         """Return a client for this region; it raises `CommandError` about the subject."""
         return open_client(self.url, subject, address=self.address)
 
+    def models(self, subject: str) -> list[str]:
+        """Return the models that are listed here; errors are about the subject.
+
+        Raises:
+            CommandError: The gateway does not answer, or refuses.
+        """
+        return models(self.url, subject, self.address)
+
 
 @dataclass(frozen=True)
 class Deployed:
@@ -156,6 +164,29 @@ class Deployed:
                 f"the gateway is internal and {address}:{port} does not answer: run this on a"
                 " machine in the VPC network, or in one that is connected to it"
             )
+
+    def offered(self, names: Iterable[str]) -> list[str]:
+        """Return the models and adapters, of some, that any client may ask."""
+        names = list(names)
+        refused = unaskable(self.plan, names)
+        return [name for name in names if name not in refused]
+
+    def lists(self, names: Iterable[str]) -> list[list[str]]:
+        """Return the lists of models that the gateway may show to the keys of this command.
+
+        For the user's key, it is that of any team, otherwise that of all keys together.
+
+        Args:
+            names: Models and adapters.
+        """
+        offered = self.offered(names)
+        if not os.environ.get(KEY_VARIABLE):
+            return [offered]
+        teams = teams_by_name(self.plan, offered)
+        every = {team for may in teams.values() for team in may}
+        return [[name for name in offered if team in teams[name]] for team in sorted(every)] or [
+            offered
+        ]
 
     @contextmanager
     def asking(self, door: Door, name: str) -> "Generator[OpenAI]":

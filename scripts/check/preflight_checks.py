@@ -5,21 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from gke_inference.catalogue.rungs import Rung
-from gke_inference.intent.adapter_settings import DEFAULT_RANK
-from gke_inference.intent.fitting import PREDICTION_ROOM_GIB
+from gke_inference.intent.fitting import loaded_model, whole_copies
+from gke_inference.intent.intent import ServingIntent, intent_of
 from gke_inference.sizing.architectures import Architecture, find_model, is_sdxl
-from gke_inference.sizing.image_memory import (
-    ImageCopy,
-    adapters_gib,
-    check_copies_fit,
-    copy_gib,
-    image_copies,
-    video_room_gib,
-)
-from gke_inference.sizing.memory import Room, expert_part, room, size_gib, split
-from infra.estimate.unit_costs import loaded_model
+from gke_inference.sizing.image_memory import ImageCopy, check_copies_fit, copy_gib
+from gke_inference.sizing.memory import Room, expert_part, room, split
 from infra.plan import Plan
-from infra.stack import Model, Task, Videos
+from infra.plan.engine import intent_words
+from infra.stack import Model, Task
 from workloads.kernels.shapes import GENERATIONS, AttentionShape
 from workloads.kernels.tables import choose
 
@@ -76,54 +69,27 @@ def line(name: str, model: Model, rung: Rung) -> Line:
     return Line(
         model=name,
         rung=rung.label,
-        memory=memory(name, model, rung),
+        memory=memory(intent_of(intent_words(name, model, weights=str), {"": rung}), rung),
         kernel=Check(None, "not asked") if call else Check(None, _why_not(rung, architecture)),
         table=table(name, model, rung),
         call=call,
     )
 
 
-def memory(name: str, model: Model, rung: Rung) -> Check:
+def memory(intent: ServingIntent, rung: Rung) -> Check:
     """Return whether weights and the KV cache of one longest request fit, with the numbers."""
-    if model.engine == "diffusion":
-        return _copies(name, model, rung)
-    if model.task is Task.PREDICT:
-        return _copy(rung, ImageCopy("", size_gib(model.size), 0.0, PREDICTION_ROOM_GIB))
-    load = loaded_model(name, model)
-    tensor, stages = split(rung, model.settings.tensor_parallel)
-    if model.experts is not None:
-        tensor, stages = model.settings.tensor_parallel or 1, 1
-        load = expert_part(load, rung.devices, tensor, model.experts.redundant)
+    if copies := whole_copies(intent):
+        return _copy(rung, max(copies, key=lambda each: each.weights + each.adapters + each.room))
+    load, asked = loaded_model(intent), intent.settings.tensor_parallel
+    tensor, stages = split(rung, asked)
+    if intent.experts is not None:
+        tensor, stages = asked or 1, 1
+        load = expert_part(load, rung.devices, tensor, intent.experts.redundant)
     found = room(load, rung.accelerator, tensor=tensor, stages=stages)
     brief = f"{found.needed:.1f} of {found.usable:.1f} GiB"
     if found.tokens:
-        brief += f", {found.tokens / model.context:.1f} requests"
-    return Check(found.problem is None, _room_says(found, model, load.shape is not None), brief)
-
-
-def _copies(name: str, model: Model, rung: Rung) -> Check:
-    """Return whether each chip holds a whole copy of its models of images or videos."""
-    live, given = model.live_adapters, len(model.adapters)
-    rank = model.adapter_rank or DEFAULT_RANK
-    kept = (
-        adapters_gib(given, rank=rank)
-        if live is None
-        else adapters_gib(given, rank=rank, live_slots=live.slots, live_rank=live.max_rank)
-    )
-    if model.task is Task.VIDEO:
-        videos = model.videos or Videos()
-        free = video_room_gib(videos.sizes, videos.frames)
-        copies = (ImageCopy("", size_gib(model.size), kept, free),)
-    else:
-        copies = image_copies(
-            (
-                (model.weights, name, size_gib(model.size)),
-                *((one.weights, n, size_gib(one.size)) for n, one in model.further_models.items()),
-            ),
-            kept,
-            has_own_chips=model.images is not None and bool(model.images.chips_by_model(name)),
-        )
-    return _copy(rung, max(copies, key=lambda each: each.weights + each.adapters + each.room))
+        brief += f", {found.tokens / intent.context:.1f} requests"
+    return Check(found.problem is None, _room_says(found, intent, load.shape is not None), brief)
 
 
 def _copy(rung: Rung, one: ImageCopy) -> Check:
@@ -135,14 +101,13 @@ def _copy(rung: Rung, one: ImageCopy) -> Check:
     return Check(reason is None, says, f"{needed:.1f} of {usable:.1f} GiB")
 
 
-def _room_says(found: Room, model: Model, is_known: bool) -> str:
+def _room_says(found: Room, intent: ServingIntent, is_known: bool) -> str:
     if found.indivisible is not None:
         return found.indivisible
     if not is_known:
-        return f"{found}; KV cache not checked: the layers of {model.weights} are not known"
-    return (
-        f"{found}; {found.tokens:,} tokens of KV cache, {found.tokens / model.context:.1f} requests"
-    )
+        return f"{found}; KV cache not checked: the layers of {intent.weights} are not known"
+    requests = found.tokens / intent.context
+    return f"{found}; {found.tokens:,} tokens of KV cache, {requests:.1f} requests"
 
 
 def _shape(name: str, model: Model) -> AttentionShape:

@@ -8,6 +8,13 @@ from infra.plan import Plan
 from infra.stack import Clients, ClientTeam
 
 
+def names_of(plan: Plan, models: Iterable[str]) -> tuple[str, ...]:
+    """Return the names that clients request for models: their own, adapters and backends."""
+    known = plan.platform.models
+    own = (name for model in models for name in (model, *known[model].other_names(model)))
+    return tuple(dict.fromkeys((*own, *plan.platform.backends)))
+
+
 def teams_by_name(plan: Plan, names: Iterable[str]) -> dict[str, list[str]]:
     """Return the teams that may ask each model or adapter; nothing if no gate checks clients.
 

@@ -14,6 +14,7 @@ from infra.reading.load import teams_of
 from infra.stack import Layer
 from scripts.backend.drift import drift_of, repair
 from scripts.backend.recovery import recover
+from scripts.client_keys.permissions import names_of
 from scripts.operate.first_answer import (
     GENERATING,
     check_installed,
@@ -189,8 +190,7 @@ def up(
         _end_without_weights(paths, stack, outputs, begun)
         return
     limit = _REAL_SECONDS if real_engine else _ANSWER_SECONDS
-    asked = () if model is None else (model,)
-    with _let_in(stack, plan, asked):
+    with _let_in(stack, plan, names_of(plan, plan.platform.models)):
         lines: list[str] = []
         if model is not None:
             with step("Waiting for an answer through the gateway"):
@@ -208,7 +208,7 @@ def up(
     console.print(f"Took     {time.monotonic() - begun:.1f} s")
     _print_how_to_get_a_key(stack, plan)
     if planned is not None and model is not None:
-        with _let_in(stack, plan, asked):
+        with _let_in(stack, plan, [model]):
             play(planned, paths, endpoint, model, folder)
 
 

@@ -88,6 +88,27 @@ def test_each_model_and_adapter_is_asked_with_its_own_key(fake, local):
     }
 
 
+def test_models_are_listed_with_the_keys_of_all_teams_together(fake, local):
+    platform = fake.deployed(with_teams(local, data=["sql"], people=["support"]))
+    fake.gateway.models_by_key = {"Bearer a": ["sql"], "Bearer b": ["support"]}
+    with using_keys({"sql": "a", "support": "b"}):
+        (row,) = listings(platform)
+    assert (row.predicted, row.measured, row.verdict) == ("sql, support",) * 2 + (Verdict.MET,)
+    fake.gateway.models_by_key["Bearer b"] = [MODEL]
+    with using_keys({"sql": "a", "support": "b"}):
+        (row,) = listings(platform)
+    assert row.verdict is Verdict.NOT_MET
+
+
+@pytest.mark.parametrize(("listed", "is_met"), [(["sql"], True), (["sql", "support"], False)])
+def test_the_users_key_lists_what_one_team_may_ask(fake, local, monkeypatch, listed, is_met):
+    monkeypatch.setenv("GKE_INFERENCE_KEY", "gki_x")
+    platform = fake.deployed(with_teams(local, data=["sql"], people=["support", MODEL]))
+    fake.gateway.models_by_key = {"Bearer gki_x": listed}
+    (row,) = listings(platform)
+    assert (row.verdict is Verdict.MET) is is_met
+
+
 def test_what_the_team_of_the_users_key_may_not_ask_cannot_be_seen(fake, local, monkeypatch):
     monkeypatch.setenv("GKE_INFERENCE_KEY", "gki_x")
     refusal = "The model `sql` does not exist or you do not have access to it."
