@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from infra.plan import ServedModel
 from infra.stack import Task
-from scripts.accept.deployed import Deployed, Door, seen
+from scripts.accept.deployed import Deployed, seen
 from scripts.accept.row import Row, Subject
 from scripts.shared.model_client import is_mp4, video_of
 
@@ -88,8 +88,9 @@ def _asked(
     subject = Subject(kind, f"{name} in {served.region}", predicted)
 
     def look() -> Row:
-        with deployed.door(served.region).client(served.name) as client:
-            return ask(subject, client, adapter or served.name)
+        asked = adapter or served.name
+        with deployed.asking(deployed.door(served.region), asked) as client:
+            return ask(subject, client, asked)
 
     return seen(subject, look)
 
@@ -141,10 +142,10 @@ def _video(subject: Subject, client: "OpenAI", model: str) -> Row:
 def _prediction(subject: Subject, client: "OpenAI", model: str) -> Row:
     """Ask with the inputs that the model's metadata describes, the smallest, all zeros."""
     base = str(client.base_url).rstrip("/").removesuffix("/v1")
-    of_model = client.with_options(base_url=f"{base}/v2/models/{quote(model)}/")
-    described: Any = of_model.get("", cast_to=object)
+    models, name = client.with_options(base_url=f"{base}/v2/models"), quote(model, safe="")
+    described: Any = models.get(name, cast_to=object)
     inputs = [_zeros(each) for each in described["inputs"]]
-    answer: Any = of_model.post("infer", cast_to=object, body={"inputs": inputs})
+    answer: Any = models.post(f"{name}/infer", cast_to=object, body={"inputs": inputs})
     outputs = [each["name"] for each in answer["outputs"] if each["data"]]
     wanted = [each["name"] for each in described["outputs"]]
     said = f"values of {', '.join(outputs) or 'no output'}"
@@ -180,7 +181,9 @@ def _streamed(deployed: Deployed, served: ServedModel) -> Iterator[Row]:
 
     def look() -> Row:
         door = deployed.door(served.region)
-        read.extend(stream(door, served.name) for _ in range(_STREAMS))
+        for _ in range(_STREAMS):
+            with deployed.asking(door, served.name) as client:
+                read.append(stream(client, served.name))
         return judged_stream(subject, read[0])
 
     yield seen(subject, look)
@@ -193,26 +196,21 @@ def _streamed(deployed: Deployed, served: ServedModel) -> Iterator[Row]:
         yield judged_first(first, [each.pieces[0] * 1000 for each in read], limit)
 
 
-def stream(door: Door, model: str) -> Stream:
-    """Return one streamed answer from a model.
-
-    Raises:
-        CommandError: The gateway or the model refuses.
-    """
+def stream(client: "OpenAI", model: str) -> Stream:
+    """Return one streamed answer from a model."""
     pieces: list[float] = []
     usage: int | None = None
-    with door.client(model) as client:
-        begun = time.monotonic()
-        for chunk in client.chat.completions.create(
-            model=model,
-            messages=[{"role": "user", "content": _PROMPT}],
-            max_tokens=_TOKENS,
-            stream=True,
-            stream_options={"include_usage": True},
-        ):
-            if any(choice.delta.content for choice in chunk.choices):
-                pieces.append(time.monotonic() - begun)
-            usage = None if chunk.usage is None else chunk.usage.completion_tokens
+    begun = time.monotonic()
+    for chunk in client.chat.completions.create(
+        model=model,
+        messages=[{"role": "user", "content": _PROMPT}],
+        max_tokens=_TOKENS,
+        stream=True,
+        stream_options={"include_usage": True},
+    ):
+        if any(choice.delta.content for choice in chunk.choices):
+            pieces.append(time.monotonic() - begun)
+        usage = None if chunk.usage is None else chunk.usage.completion_tokens
     return Stream(tuple(pieces), usage)
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import time
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Final
@@ -13,6 +14,8 @@ from rich.text import Text
 from infra.plan import Plan
 from scripts.accept.deployed import Deployed
 from scripts.accept.row import Row, Verdict
+from scripts.client_keys.documents import KeyProblem
+from scripts.client_keys.permissions import names_of
 from scripts.shared.google_cloud import CloudError
 from scripts.shared.model_client import KEY_VARIABLE
 from scripts.terminal.console import CommandError, console, step
@@ -69,7 +72,7 @@ def accept(
     Exits 1 if a promise is not met or cannot be seen.
     """
     plan = plan_of(stack)
-    _check(plan, stack, failover=failover, on_protected=on_protected, yes=yes)
+    _check(plan, stack, failover=failover, on_protected=on_protected, yes=yes, on_twin=twin)
     folder = TwinPaths.default().root.parent / stack if out is None else out
     check_folder("--out", folder)
     # HTTP clients and the watchers of a platform take seconds to load; `--help` needs neither
@@ -78,12 +81,14 @@ def accept(
 
     begun = _now()
     try:
-        with google_clients.plain_errors():
+        with google_clients.plain_errors(), _keys(plan, stack, on_twin=twin):
             deployed = _deployed(plan, stack, on_twin=twin)
             groups = _checked(deployed, time.monotonic() + wait, is_silent=as_json)
             groups["Failover"] = _failover(deployed, is_wanted=failover, yes=yes, is_silent=as_json)
     except CloudError as error:
         raise CommandError(f"{plan.platform.project}: {error}") from None
+    except KeyProblem as error:
+        raise CommandError(str(error)) from None
     done = report.Report(
         stack,
         deployed.place,
@@ -106,7 +111,9 @@ def accept(
         raise typer.Exit(ExitCode.CHECK_FAILED)
 
 
-def _check(plan: Plan, stack: str, *, failover: bool, on_protected: bool, yes: bool) -> None:
+def _check(
+    plan: Plan, stack: str, *, failover: bool, on_protected: bool, yes: bool, on_twin: bool
+) -> None:
     """Check the combination of options, the confirmation of a failover, and the key."""
     for option, is_given in (("--on-protected", on_protected), ("--yes", yes)):
         if is_given and not failover:
@@ -116,11 +123,20 @@ def _check(plan: Plan, stack: str, *, failover: bool, on_protected: bool, yes: b
             f"--failover: must be given with --on-protected for stack {stack!r}, which sets"
             " 'protection': it deletes a replica of each model"
         )
-    if plan.clients is not None and not os.environ.get(KEY_VARIABLE):
+    if plan.clients is not None and not on_twin and not os.environ.get(KEY_VARIABLE):
         raise CommandError(
             f"{KEY_VARIABLE}: must be set to a key for stack {stack!r}, which has clients:"
             " gke-inference clients keys create makes one"
         )
+
+
+def _keys(plan: Plan, stack: str, *, on_twin: bool) -> AbstractContextManager[None]:
+    """Use temporary client keys on the twin, unless the user has set one."""
+    if not on_twin:
+        return nullcontext()
+    from scripts.client_keys.temporary import temporary_keys  # noqa: PLC0415 - as in the command
+
+    return temporary_keys(stack, plan, names_of(plan, plan.platform.models))
 
 
 def _deployed(plan: Plan, stack: str, *, on_twin: bool) -> Deployed:

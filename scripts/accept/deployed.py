@@ -1,16 +1,18 @@
 """A deployed platform as the checks see it, on the twin or in Google Cloud."""
 
+import os
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from infra.plan import Plan, RegionPlan
 from scripts.accept.row import Row, Subject
+from scripts.client_keys.permissions import teams_by_name, unaskable
 from scripts.shared.google_cloud import Cloud, CloudError
-from scripts.shared.model_client import open_client
+from scripts.shared.model_client import KEY_VARIABLE, models, open_client
 from scripts.terminal.console import CommandError
 from twin.cluster.monitoring.promql import QueryError, Sample
 from twin.wire.kube import KubeError
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
     from openai import OpenAI
 
 _CONNECT_SECONDS: Final = 5.0
+NO_ACCESS: Final = "does not exist or you do not have access to it"
+"""What the gate answers for a model that the caller's team may not ask
+(workloads/gateway/callout/internal/openai/errors.go)."""
 Object = dict[str, Any]
 """An object of Kubernetes."""
 
@@ -46,7 +51,11 @@ Query = Callable[[str], Sequence[Sample]]
 
 
 class Unreachable(Exception):
-    """A gateway that this machine cannot connect to, although other clients may."""
+    """What this run cannot ask, although other clients may: a gateway, or a model."""
+
+
+class NotOffered(Exception):
+    """A model that the stack lets nobody ask."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +107,14 @@ class Door:
         """Return a client for this region; it raises `CommandError` about the subject."""
         return open_client(self.url, subject, address=self.address)
 
+    def models(self, subject: str) -> list[str]:
+        """Return the models that are listed here; errors are about the subject.
+
+        Raises:
+            CommandError: The gateway does not answer, or refuses.
+        """
+        return models(self.url, subject, self.address)
+
 
 @dataclass(frozen=True)
 class Deployed:
@@ -148,6 +165,56 @@ class Deployed:
                 " machine in the VPC network, or in one that is connected to it"
             )
 
+    def offered(self, names: Iterable[str]) -> list[str]:
+        """Return the models and adapters, of some, that any client may ask."""
+        names = list(names)
+        refused = unaskable(self.plan, names)
+        return [name for name in names if name not in refused]
+
+    def lists(self, names: Iterable[str]) -> list[list[str]]:
+        """Return the lists of models that the gateway may show to the keys of this command.
+
+        For the user's key, it is that of any team, otherwise that of all keys together.
+
+        Args:
+            names: Models and adapters.
+        """
+        offered = self.offered(names)
+        if not os.environ.get(KEY_VARIABLE):
+            return [offered]
+        teams = teams_by_name(self.plan, offered)
+        every = {team for may in teams.values() for team in may}
+        return [[name for name in offered if team in teams[name]] for team in sorted(every)] or [
+            offered
+        ]
+
+    @contextmanager
+    def asking(self, door: Door, name: str) -> "Generator[OpenAI]":
+        """Yield a client for requests to a model or adapter; it raises `CommandError`.
+
+        Args:
+            door: Entry point of a region, or of the front.
+            name: Model or adapter.
+
+        Raises:
+            CommandError: The gateway or the model refuses.
+            NotOffered: No team of clients may ask it.
+            Unreachable: The team of the user's key may not ask it, but others may.
+        """
+        teams = teams_by_name(self.plan, [name]).get(name)
+        if teams is not None and not teams:
+            raise NotOffered("no team may ask it (clients.teams)")
+        try:
+            with door.client(name) as client:
+                yield client
+        except CommandError as error:
+            if teams is None or NO_ACCESS not in str(error) or not os.environ.get(KEY_VARIABLE):
+                raise
+            raise Unreachable(
+                f"{error} {KEY_VARIABLE} must be a key of a team that may ask it:"
+                f" {', '.join(teams)}"
+            ) from None
+
     def gateway(self, region: str) -> Object:
         """Return the Gateway object of a region.
 
@@ -171,6 +238,8 @@ def seen(subject: Subject, look: Callable[[], Row]) -> Row:
     """
     try:
         return look()
+    except NotOffered as error:
+        return subject.skipped(str(error))
     except CommandError as error:
         return subject.not_met(str(error))
     except Unreachable as error:

@@ -9,9 +9,9 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
-from infra.plan import Plan
-from scripts.accept.deployed import Deployed, Object, seen
+from scripts.accept.deployed import Deployed, Door, Object, seen
 from scripts.accept.row import Row, Subject
+from scripts.client_keys.permissions import names_of
 from scripts.shared.hosts import host_of
 
 _SECONDS: Final = 10.0
@@ -84,13 +84,6 @@ def certificate(subject: Subject, address: str, port: int, host: str, trust: ssl
     return subject.met(f"trusted, for {host}, expires {expires.date()} (in {days} days)")
 
 
-def names_of(plan: Plan, models: Iterable[str]) -> tuple[str, ...]:
-    """Return the names that an endpoint lists for models: their own, adapters and backends."""
-    known = plan.platform.models
-    own = (name for model in models for name in (model, *known[model].other_names(model)))
-    return tuple(dict.fromkeys((*own, *plan.platform.backends)))
-
-
 def listings(deployed: Deployed) -> Iterator[Row]:
     """Yield whether `/v1/models` of each region lists exactly the models and adapters.
 
@@ -100,17 +93,29 @@ def listings(deployed: Deployed) -> Iterator[Row]:
     prefix = path.removesuffix(CATALOGUE_PATH)
     for region in deployed.plan.regions:
         names = names_of(deployed.plan, deployed.plan.regions[region].models)
-        subject = Subject(path, region, ", ".join(names))
+        subject = Subject(path, region, ", ".join(deployed.offered(names)))
 
         def look(
             subject: Subject = subject, region: str = region, names: tuple[str, ...] = names
         ) -> Row:
             door = deployed.door(region)
-            listing = replace(door, url=door.url + prefix)
-            with listing.client(path) as client:
-                found = [model.id for model in client.models.list().data]
-            return subject.judged(
-                ", ".join(found) or "nothing", is_met=sorted(found) == sorted(names)
-            )
+            return listing(deployed, subject, replace(door, url=door.url + prefix), names)
 
         yield seen(subject, look)
+
+
+def listing(deployed: Deployed, subject: Subject, door: Door, names: Iterable[str]) -> Row:
+    """Return whether an endpoint lists exactly the models and adapters that may be asked.
+
+    A team sees those that it may ask. The team of a key that the user has set is not known, so the
+    list must be that of any team.
+
+    Args:
+        deployed: The platform.
+        subject: Subject of the row.
+        door: Entry point.
+        names: Models and adapters that the endpoint leads to.
+    """
+    found = door.models(subject.subject)
+    lists = [sorted(each) for each in deployed.lists(names)]
+    return subject.judged(", ".join(found) or "nothing", is_met=sorted(found) in lists)

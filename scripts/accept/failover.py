@@ -88,10 +88,13 @@ def failovers(deployed: Deployed, seconds: float) -> Iterator[Row]:
             if not before:
                 return subject.not_met("no replica is ready")
             door = deployed.door(served.region)
+
+            def request() -> str:
+                return ask(deployed, door, served)
+
+            request()  # a model that may not be asked loses no replica
             asked = Asked()
-            is_back = replace(
-                deployed, cluster, served, before, lambda: ask(door, served), asked, seconds
-            )
+            is_back = replace(deployed, cluster, served, before, request, asked, seconds)
             return judged(subject, len(before), asked, is_back=is_back, seconds=seconds)
 
         yield seen(subject, look)
@@ -135,10 +138,15 @@ def replace(
     return False
 
 
-def ask(door: Door, served: ServedModel) -> str:
-    """Send one request to a model; return the refusal, empty for an answer."""
+def ask(deployed: Deployed, door: Door, served: ServedModel) -> str:
+    """Send one request to a model; return the refusal, empty for an answer.
+
+    Raises:
+        NotOffered: No team of clients may ask it.
+        Unreachable: The team of the user's key may not ask it.
+    """
     try:
-        with door.client(served.name) as client:
+        with deployed.asking(door, served.name) as client:
             if served.settings.task is Task.EMBED:
                 client.embeddings.create(model=served.name, input="Are you there?")
             else:

@@ -8,8 +8,9 @@ from gke_inference.front.routes import PATH_OF_MODELS
 from infra.stack import Task
 from scripts.accept.answers import question_of
 from scripts.accept.deployed import Deployed, Door, seen
-from scripts.accept.endpoint import certificate, names_of, trust_of
+from scripts.accept.endpoint import certificate, listing, trust_of
 from scripts.accept.row import Row, Subject
+from scripts.client_keys.permissions import names_of
 from scripts.shared.google_cloud import NotFound
 from scripts.terminal.console import CommandError
 
@@ -37,12 +38,10 @@ def front_listings(deployed: Deployed) -> Iterator[Row]:
     if not front.has_load_balancer or not front.answering:
         return
     names = sorted(names_of(deployed.plan, deployed.plan.platform.models))
-    subject = Subject(CATALOGUE_PATH, _PLACE, ", ".join(names))
+    subject = Subject(CATALOGUE_PATH, _PLACE, ", ".join(deployed.offered(names)))
 
     def look() -> Row:
-        with _door(deployed).client(CATALOGUE_PATH) as client:
-            found = sorted(model.id for model in client.models.list().data)
-        return subject.judged(", ".join(found) or "nothing", is_met=found == names)
+        return listing(deployed, subject, _door(deployed), names)
 
     yield seen(subject, look)
 
@@ -65,7 +64,7 @@ def _answer(deployed: Deployed, model: str, task: Task, path: str) -> Row:
 
     def look() -> Row:
         door = _door(deployed)
-        with replace(door, url=door.url + path).client(model) as client:
+        with deployed.asking(replace(door, url=door.url + path), model) as client:
             return ask(subject, client, model)
 
     return seen(subject, look)

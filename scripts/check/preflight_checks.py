@@ -5,14 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from gke_inference.catalogue.rungs import Rung
-from gke_inference.intent.fitting import PREDICTION_ROOM_GIB, copies, loaded_model
+from gke_inference.intent.fitting import loaded_model, whole_copies
+from gke_inference.intent.intent import ServingIntent
 from gke_inference.sizing.architectures import Architecture, find_model, is_sdxl
-from gke_inference.sizing.image_memory import (
-    ImageCopy,
-    check_copies_fit,
-    copy_gib,
-)
-from gke_inference.sizing.memory import Room, expert_part, room, size_gib, split
+from gke_inference.sizing.image_memory import ImageCopy, check_copies_fit, copy_gib
+from gke_inference.sizing.memory import Room, expert_part, room, split
 from infra.plan import Plan
 from infra.plan.engine import stack_intent
 from infra.stack import Model, Task
@@ -72,31 +69,27 @@ def line(name: str, model: Model, rung: Rung) -> Line:
     return Line(
         model=name,
         rung=rung.label,
-        memory=memory(name, model, rung),
+        memory=memory(stack_intent(name, model, {"": rung}), rung),
         kernel=Check(None, "not asked") if call else Check(None, _why_not(rung, architecture)),
         table=table(name, model, rung),
         call=call,
     )
 
 
-def memory(name: str, model: Model, rung: Rung) -> Check:
+def memory(intent: ServingIntent, rung: Rung) -> Check:
     """Return whether weights and the KV cache of one longest request fit, with the numbers."""
-    intent = stack_intent(name, model, {rung.label: rung})
-    if model.task.is_diffusion:
-        largest = max(copies(intent), key=lambda each: each.weights + each.adapters + each.room)
-        return _copy(rung, largest)
-    if model.task is Task.PREDICT:
-        return _copy(rung, ImageCopy("", size_gib(model.size), 0.0, PREDICTION_ROOM_GIB))
-    load = loaded_model(intent)
-    tensor, stages = split(rung, model.settings.tensor_parallel)
-    if model.experts is not None:
-        tensor, stages = model.settings.tensor_parallel or 1, 1
-        load = expert_part(load, rung.devices, tensor, model.experts.redundant)
+    if copies := whole_copies(intent):
+        return _copy(rung, max(copies, key=lambda each: each.weights + each.adapters + each.room))
+    load, asked = loaded_model(intent), intent.settings.tensor_parallel
+    tensor, stages = split(rung, asked)
+    if intent.experts is not None:
+        tensor, stages = asked or 1, 1
+        load = expert_part(load, rung.devices, tensor, intent.experts.redundant)
     found = room(load, rung.accelerator, tensor=tensor, stages=stages)
     brief = f"{found.needed:.1f} of {found.usable:.1f} GiB"
     if found.tokens:
-        brief += f", {found.tokens / model.context:.1f} requests"
-    return Check(found.problem is None, _room_says(found, model, load.shape is not None), brief)
+        brief += f", {found.tokens / intent.context:.1f} requests"
+    return Check(found.problem is None, _room_says(found, intent, load.shape is not None), brief)
 
 
 def _copy(rung: Rung, one: ImageCopy) -> Check:
@@ -108,14 +101,13 @@ def _copy(rung: Rung, one: ImageCopy) -> Check:
     return Check(reason is None, says, f"{needed:.1f} of {usable:.1f} GiB")
 
 
-def _room_says(found: Room, model: Model, is_known: bool) -> str:
+def _room_says(found: Room, intent: ServingIntent, is_known: bool) -> str:
     if found.indivisible is not None:
         return found.indivisible
     if not is_known:
-        return f"{found}; KV cache not checked: the layers of {model.weights} are not known"
-    return (
-        f"{found}; {found.tokens:,} tokens of KV cache, {found.tokens / model.context:.1f} requests"
-    )
+        return f"{found}; KV cache not checked: the layers of {intent.weights} are not known"
+    requests = found.tokens / intent.context
+    return f"{found}; {found.tokens:,} tokens of KV cache, {requests:.1f} requests"
 
 
 def _shape(name: str, model: Model) -> AttentionShape:

@@ -12,10 +12,11 @@ import typer
 
 from infra.plan import Plan
 from scripts.backend.choose import CloudOption
-from scripts.clients import keys as documents
+from scripts.client_keys import documents
+from scripts.client_keys.documents import Key, KeyProblem
+from scripts.client_keys.reach import open_secret
+from scripts.client_keys.secret import KeySecret
 from scripts.clients import records
-from scripts.clients.keys import Key, KeyProblem
-from scripts.clients.reach import open_secret
 from scripts.clients.reconcile import (
     LAG,
     Window,
@@ -26,7 +27,6 @@ from scripts.clients.reconcile import (
     print_comparison,
     recorded,
 )
-from scripts.clients.secret import KeySecret
 from scripts.clients.usage import FIELDS, added_up, as_csv, as_json, print_usage
 from scripts.shared.google_cloud import CloudError
 from scripts.terminal.console import CommandError, console, errors

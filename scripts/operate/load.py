@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from scripts.shared.hosts import host_of
+from scripts.shared.model_client import key_of
 from scripts.terminal.console import CommandError, console
 from simulator.traffic import Options, Report, Trace, TraceEntry, mixed_lengths, run
 from twin.cluster import lifecycle as clusters
@@ -26,12 +27,19 @@ _STEP_SECONDS = 1.0
 _LOOK_SECONDS = 1.0
 
 
-def trace_of(traffic: Traffic, model: str) -> Trace:
-    """Return the requests of a scenario, which are the same in each run."""
-    return Trace.merge("scenario", _asks(traffic, model))
+def trace_of(traffic: Traffic, model: str, key: str | None = None) -> Trace:
+    """Return the requests of a scenario, which are the same in each run.
+
+    Args:
+        traffic: Traffic of the scenario.
+        model: Model to ask.
+        key: Key of a client; None without `clients`.
+    """
+    return Trace.merge("scenario", _asks(traffic, model, key))
 
 
-def _asks(traffic: Traffic, model: str) -> Iterator[TraceEntry]:
+def _asks(traffic: Traffic, model: str, key: str | None) -> Iterator[TraceEntry]:
+    own = {} if key is None else {"authorization": f"Bearer {key}"}
     choose = random.Random(_SEED)  # noqa: S311 - traffic, not secrets
     start = 0.0
     for number, stage in enumerate(traffic.stages):
@@ -49,7 +57,7 @@ def _asks(traffic: Traffic, model: str) -> Iterator[TraceEntry]:
             client = clients[at % len(clients)] if clients else ""
             yield dataclasses.replace(
                 ask,
-                headers={CLIENT_REGION: client} if client else {},
+                headers={**own, CLIENT_REGION: client} if client else own,
                 stream=choose.random() < traffic.streamed_share,
                 group=client,
             )
@@ -63,7 +71,7 @@ class Load(threading.Thread):
         super().__init__(name="load", daemon=True)
         self._stages = traffic.stages
         self._events = events
-        self._trace = trace_of(traffic, model)
+        self._trace = trace_of(traffic, model, key_of(model))
         self._endpoint = endpoint
         self.report: Report | None = None
 

@@ -1,7 +1,7 @@
 """`gke-inference up`: deploys a stack on the twin, until a model answers through the gateway."""
 
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +14,14 @@ from infra.reading.load import teams_of
 from infra.stack import Layer
 from scripts.backend.drift import drift_of, repair
 from scripts.backend.recovery import recover
-from scripts.operate.first_answer import check_installed, first_answer
+from scripts.client_keys.permissions import names_of
+from scripts.operate.first_answer import (
+    GENERATING,
+    check_installed,
+    first_answer,
+    first_model,
+    unasked,
+)
 from scripts.operate.real_replica import keep_real
 from scripts.operate.refusals import (
     refuse_absence,
@@ -157,6 +164,10 @@ def up(
     _choose_real_engine(paths, stack, real_engine)
     planned = load_scenario(scenario, paths) if scenario else None
     plan = plan_of(stack)
+    model = first_model(plan)
+    is_platform = plan.platform.layer is Layer.PLATFORM
+    if planned is not None and not is_platform:
+        check_client(plan, model)
     _obtain_tools(plan)
     engine = _prepared(Engine(paths, speed, plugins), stack)
     check_platform_is_up(engine, stack)
@@ -166,7 +177,6 @@ def up(
     console.print(f"The twin's clock runs {factor:g} times faster than real time.")
     guard(engine, stack)
     preload()
-    is_platform = plan.platform.layer is Layer.PLATFORM
     pushed = SampleWeights(plan, paths) if weights and not is_platform else None
     _deploy(engine, stack, pushed, verbose)
     outputs = engine.outputs(stack)
@@ -180,9 +190,11 @@ def up(
         _end_without_weights(paths, stack, outputs, begun)
         return
     limit = _REAL_SECONDS if real_engine else _ANSWER_SECONDS
-    with _let_in(stack, plan):
-        with step("Waiting for an answer through the gateway"):
-            first = first_answer(outputs, endpoint, folder, limit)
+    with _let_in(stack, plan, names_of(plan, plan.platform.models)):
+        lines: list[str] = []
+        if model is not None:
+            with step("Waiting for an answer through the gateway"):
+                lines = first_answer(plan, model, endpoint, folder, limit)
         with step("Waiting until every replica is ready or has no rung left"):
             settled(paths, limit if real_engine else _SETTLE_SECONDS)
         if real_engine:
@@ -191,28 +203,45 @@ def up(
             console.print(f"{pod} is the real engine.")
         (folder / "endpoint").write_text(endpoint + "\n")
         save(endpoint, folder / "address")
-        console.print("\n" + "\n".join(first.lines) + "\n")
+        console.print("\n" + "\n".join([*lines, *_of_no_team(plan)]) + "\n")
         _print_addresses(paths, stack, outputs)
     console.print(f"Took     {time.monotonic() - begun:.1f} s")
     _print_how_to_get_a_key(stack, plan)
-    if planned is not None:
-        with _let_in(stack, plan):
-            play(planned, paths, endpoint, first.model, folder)
+    if planned is not None and model is not None:
+        with _let_in(stack, plan, [model]):
+            play(planned, paths, endpoint, model, folder)
+
+
+def check_client(plan: Plan, model: str | None) -> None:
+    """Check that the client of a scenario has a model to ask.
+
+    Raises:
+        CommandError: It has none.
+    """
+    if model is None or plan.platform.models[model].task not in GENERATING:
+        rule = "must be omitted for a stack without a model that generates text, images or videos"
+        raise CommandError(f"--scenario: {rule} and that a team may ask")
+
+
+def _of_no_team(plan: Plan) -> list[str]:
+    """Return a line about the models that no team of clients may ask, if there are any."""
+    names = unasked(plan)
+    return [f"No team may ask {', '.join(names)} (clients.teams)"] if names else []
 
 
 @contextmanager
-def _let_in(stack: str, plan: Plan) -> Generator[None]:
-    """Use a temporary client key if the gateway requires one."""
+def _let_in(stack: str, plan: Plan, names: Iterable[str]) -> Generator[None]:
+    """Use temporary client keys for some models if the gateway requires them."""
     if plan.clients is None:
         yield
         return
     # Access to the secret takes time to load, and most stacks do not need it.
-    from scripts.clients.keys import KeyProblem  # noqa: PLC0415
-    from scripts.clients.temporary_key import temporary_key  # noqa: PLC0415
+    from scripts.client_keys.documents import KeyProblem  # noqa: PLC0415
+    from scripts.client_keys.temporary import temporary_keys  # noqa: PLC0415
     from scripts.shared.google_cloud import CloudError  # noqa: PLC0415
 
     try:
-        with temporary_key(stack, plan):
+        with temporary_keys(stack, plan, names):
             yield
     except (CloudError, KeyProblem) as error:
         raise CommandError(str(error)) from None

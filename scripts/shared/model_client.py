@@ -6,7 +6,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -28,6 +28,8 @@ VIDEO_PATH = "/videos/sync"
 KEY_VARIABLE = "GKE_INFERENCE_KEY"
 """Environment variable with the key of a client, for a stack with `clients`."""
 _NO_KEY = "none"  # a key of another service, such as OPENAI_API_KEY, stays with the user
+_keys: dict[str, str] = {}
+"""Keys of a command's own by the model or adapter that they are for; empty without any."""
 
 
 @dataclass(frozen=True)
@@ -51,20 +53,55 @@ class GeneratedImage:
     """Seed that the model reports, otherwise counted from the requested seed."""
 
 
+@contextmanager
+def using_keys(keys: Mapping[str, str]) -> Generator[None]:
+    """Send these keys, in all threads, unless the user has set one.
+
+    Args:
+        keys: Keys by the model or adapter that they are for.
+    """
+    _keys.update(keys)
+    try:
+        yield
+    finally:
+        for name in keys:
+            del _keys[name]
+
+
+def key_of(name: str) -> str | None:
+    """Return the key to ask a model or adapter with; None without one.
+
+    Args:
+        name: Model, adapter, or anything else for what any key may ask.
+    """
+    own = os.environ.get(KEY_VARIABLE)
+    return own or _keys.get(name) or next(iter(_keys.values()), None)
+
+
 def preload() -> None:
     """Load the library in the background while the command waits for another program."""
     name = "openai.resources.chat.completions"
     threading.Thread(target=importlib.import_module, args=(name,), daemon=True).start()
 
 
-def models(endpoint: str) -> list[str]:
-    """Return the IDs that `/v1/models` lists.
+def models(endpoint: str, subject: str = "", address: str | None = None) -> list[str]:
+    """Return the IDs that `/v1/models` lists for any of the keys: a team sees what it may ask.
+
+    Args:
+        endpoint: URL of the gateway.
+        subject: Subject of errors; by default the URL of the list.
+        address: Address to connect to instead of the URL's host; the request keeps the host.
 
     Raises:
         CommandError: The gateway does not answer, or refuses.
     """
-    with open_client(endpoint, f"{endpoint}/v1/models") as client:
-        return [model.id for model in client.models.list().data]
+    own = os.environ.get(KEY_VARIABLE)
+    found: dict[str, None] = {}
+    for key in [own] if own or not _keys else dict.fromkeys(_keys.values()):
+        subject = subject or f"{endpoint}/v1/models"
+        with open_client(endpoint, subject, address=address, key=key) as client:
+            found |= dict.fromkeys(model.id for model in client.models.list().data)
+    return list(found)
 
 
 def stream_chat(
@@ -237,6 +274,7 @@ def open_client(
     subject: str,
     timeout: float = DEFAULT_TIMEOUT_SECONDS,
     address: str | None = None,
+    key: str | None = None,
 ) -> "Generator[OpenAI]":
     """Yield a client; its errors become one line about the subject.
 
@@ -244,9 +282,10 @@ def open_client(
 
     Args:
         endpoint: URL of the gateway.
-        subject: Subject of errors.
+        subject: Model or adapter to ask, or another subject of errors.
         timeout: Maximum wait for the next data, in seconds.
         address: Address to connect to instead of the URL's host; the request keeps the host.
+        key: Key of a client; by default the one for the subject.
 
     Raises:
         CommandError: The gateway or the model refuses, or no data arrives within the timeout.
@@ -262,7 +301,7 @@ def open_client(
         http.event_hooks = {"request": [partial(_connect_to, address)]}
     client = openai.OpenAI(
         base_url=f"{endpoint}/v1",
-        api_key=os.environ.get(KEY_VARIABLE) or _NO_KEY,
+        api_key=key or key_of(subject) or _NO_KEY,
         timeout=timeout,
         max_retries=0,
         http_client=http,

@@ -26,6 +26,8 @@ def bare_checkout(folder: Path) -> Path:
     for name in _FOLDERS:
         ignored = shutil.ignore_patterns("tests")  # bytecode is copied: to compile it takes seconds
         shutil.copytree(REPOSITORY / name, folder / name, symlinks=True, ignore=ignored)
+    weights = Path("docs", "examples", "predictive", "weights")  # of predictive models, for `up`
+    shutil.copytree(REPOSITORY / weights, folder / weights)
     (folder / ".venv").symlink_to(REPOSITORY / ".venv")
     shutil.copy(REPOSITORY / "Pulumi.yaml", folder)
     return folder

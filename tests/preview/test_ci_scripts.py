@@ -89,6 +89,8 @@ def shell(tmp_path_factory):
         "PULUMI_CONFIG_PASSPHRASE": "",
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         "PULUMI_HOME": str(pulumi),  # the CLI may take its user's from the password file
+        # an update would preview the stack first, as a test of its own does
+        "PULUMI_OPTION_SKIP_PREVIEW": "true",
         "PULUMI_SKIP_UPDATE_CHECK": "1",
         "STACK": STACK,
     }

@@ -1,7 +1,7 @@
 """The compiler's results for every choice: attention blocks, forms of rotary embedding."""
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -87,11 +87,17 @@ def ranking(sizes: CodeSizes) -> dict[str, Any]:
     return {"places": places, "behind": max(behind)}
 
 
-def rotary_costs(generation: str) -> list[dict[str, Any]]:
+def rotary_costs(
+    generation: str, forms: Sequence[rotary.Form] = rotary.FORMS
+) -> list[dict[str, Any]]:
     """Return the cost of each form of rotary embedding, for Flux's queries.
 
     First alone; then with the norm before it and the transposition from what a projection gives,
     as a model has them.
+
+    Args:
+        generation: Generation of the chip.
+        forms: Forms to compile.
     """
     x = array(generation, (1, _HEADS, _POSITIONS, _SIZE), jnp.bfloat16)
     projected = array(generation, (1, _POSITIONS, _HEADS * _SIZE), jnp.bfloat16)
@@ -111,10 +117,10 @@ def rotary_costs(generation: str) -> list[dict[str, Any]]:
         return call
 
     return [
-        *(_row("alone", form, compiled(alone(form), x, table, table)[0]) for form in rotary.FORMS),
+        *(_row("alone", form, compiled(alone(form), x, table, table)[0]) for form in forms),
         *(
             _row(_IN_MODEL, form, compiled(in_model(form), projected, table, table, weight)[0])
-            for form in rotary.FORMS
+            for form in forms
         ),
     ]
 

@@ -54,8 +54,12 @@ def _image_adapters(intent: ServingIntent) -> float:
     )
 
 
-def copies(intent: ServingIntent) -> tuple[ImageCopy, ...]:
-    """Return what the chips of a model of images or videos hold."""
+def whole_copies(intent: ServingIntent) -> tuple[ImageCopy, ...]:
+    """Return what each kind of chip holds whole; nothing for a model that chips share."""
+    if intent.task is Task.PREDICT:
+        return (ImageCopy("", intent.gib, 0.0, PREDICTION_ROOM_GIB),)
+    if not intent.task.is_diffusion:
+        return ()
     adapters, made = _image_adapters(intent), intent.generated
     if isinstance(made, Videos):
         return (ImageCopy("", intent.gib, adapters, video_room_gib(made.sizes, made.frames)),)
@@ -68,14 +72,12 @@ def copies(intent: ServingIntent) -> tuple[ImageCopy, ...]:
 
 def unfit(intent: ServingIntent, rung: Rung) -> str | None:
     """Return why a rung cannot hold a model, or None if it can."""
-    if intent.task.is_diffusion:
+    if copies := whole_copies(intent):
         reasons = (
             check_copies_fit(rung.accelerator, each.weights, each.adapters, each.room, each.of)
-            for each in copies(intent)
+            for each in copies
         )
         return next((reason for reason in reasons if reason is not None), None)
-    if intent.task is Task.PREDICT:
-        return check_copies_fit(rung.accelerator, intent.gib, room=PREDICTION_ROOM_GIB)
     model = loaded_model(intent)
     if intent.experts is not None:
         return check_expert_fit(rung, model, intent.split or 1, intent.experts.redundant)

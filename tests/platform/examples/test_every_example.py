@@ -19,6 +19,7 @@ STACKS = {
     "image-models": ["image-models"],
     "lustre-adapters": ["lustre-adapters"],
     "multi-host": ["slices"],
+    "predictive": ["predictive"],
     "rdma": ["rdma"],
     "sdxl": ["sdxl"],
     "shared-adapters": ["shared-adapters"],

@@ -46,6 +46,10 @@ class Gateway(ThreadingHTTPServer):
         self.has_usage = True
         self.hosts: list[str] = []
         self.paths: list[str] = []
+        self.models_by_key: dict[str, list[str]] = {}
+        """Models that a value of `authorization` lists, if not all."""
+        self.keys: dict[str, set[str]] = {}
+        """Values of `authorization`, by model."""
         threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
     @property
@@ -62,20 +66,26 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.hosts.append(self.headers["host"])
-        if self.path.startswith("/v2/models/"):
+        if self.path == f"/v2/models/{MODEL}":
             given = {"name": "features", "datatype": "FP32", "shape": [-1, 3]}
             self._send({"inputs": [given], "outputs": [{"name": "probability"}]})
             return
-        self._send({"object": "list", "data": [_model(each) for each in self.server.models]})
+        if not self.path.endswith("/v1/models"):
+            self._send({"error": f"Unknown request URL: GET {self.path}."}, 404)
+            return
+        listed = self.server.models_by_key.get(self.headers["authorization"], self.server.models)
+        self._send({"object": "list", "data": [_model(each) for each in listed]})
 
     def do_POST(self) -> None:
         self.server.paths.append(self.path)
         sent = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        if self.path.startswith("/v2/models/"):
+        if self.path == f"/v2/models/{MODEL}/infer":
             rows = [each["shape"] for each in sent["inputs"] if not any(each["data"])]
             values = self.server.vector[: len(rows)]
             self._send({"outputs": [{"name": "probability", "data": values}]})
             return
+        keys = self.server.keys.setdefault(sent["model"], set())
+        keys.add(self.headers["authorization"])
         refusal = self.server.refused.get(sent["model"])
         if refusal is not None:
             self._send({"error": {"message": refusal[1], "code": refusal[0]}}, refusal[0])

@@ -2,10 +2,12 @@
 
 import pytest
 
-from infra.stack import Task
+from infra.stack import Clients, Task
 from scripts.accept.answers import answers, judged_first, streams
 from scripts.accept.endpoint import gateways, listings
+from scripts.accept.failover import failovers
 from scripts.accept.row import Row, Subject, Verdict
+from scripts.shared.model_client import using_keys
 from tests.unit.accept.conftest import with_model
 from tests.unit.accept.fake_platform import MODEL
 
@@ -49,7 +51,75 @@ def test_a_refusal_is_not_met_and_its_message_is_measured(platform, fake):
     fake.gateway.refused["sql"] = (404, "The model `sql` does not exist.")
     rows = [row for row in answers(platform) if row.verdict is Verdict.NOT_MET]
     assert [row.name for row in rows] == [f"sql of {HERE}"]
-    assert rows[0].measured == f"{MODEL}: HTTP 404 The model `sql` does not exist."
+    assert rows[0].measured == "sql: HTTP 404 The model `sql` does not exist."
+
+
+def with_teams(local, **teams: list[str]):
+    """Return the stack with teams, each with the models and adapters that it may ask."""
+    clients = Clients.model_validate({"teams": {n: {"models": tuple(m)} for n, m in teams.items()}})
+    return local.model_copy(update={"clients": clients})
+
+
+def test_a_model_that_no_team_may_ask_is_not_checked_and_the_others_are(fake, local):
+    platform = fake.deployed(with_teams(local, data=["sql"], people=["support"]))
+    rows = [*answers(platform), *streams(platform), *failovers(platform, 60)]
+    assert verdicts(rows) == {
+        f"chat {HERE}": "not checked",
+        f"completion {HERE}": "not checked",
+        f"adapter sql of {HERE}": "met",
+        f"adapter support of {HERE}": "met",
+        f"streaming {HERE}": "not checked",
+        f"first token {HERE}": "not checked",
+        f"failover {HERE}": "not checked",
+    }
+    assert rows[0].measured == "no team may ask it (clients.teams)"
+    assert not any(row.is_unseen for row in rows)
+    assert fake.cluster.deleted == []
+
+
+def test_each_model_and_adapter_is_asked_with_its_own_key(fake, local):
+    platform = fake.deployed(with_teams(local, data=["sql"], people=["support", MODEL]))
+    with using_keys({"sql": "key-of-data", "support": "key-of-people", MODEL: "key-of-people"}):
+        assert set(verdicts(answers(platform)).values()) == {"met"}
+    assert fake.gateway.keys == {
+        MODEL: {"Bearer key-of-people"},
+        "sql": {"Bearer key-of-data"},
+        "support": {"Bearer key-of-people"},
+    }
+
+
+def test_models_are_listed_with_the_keys_of_all_teams_together(fake, local):
+    platform = fake.deployed(with_teams(local, data=["sql"], people=["support"]))
+    fake.gateway.models_by_key = {"Bearer a": ["sql"], "Bearer b": ["support"]}
+    with using_keys({"sql": "a", "support": "b"}):
+        (row,) = listings(platform)
+    assert (row.predicted, row.measured, row.verdict) == ("sql, support",) * 2 + (Verdict.MET,)
+    fake.gateway.models_by_key["Bearer b"] = [MODEL]
+    with using_keys({"sql": "a", "support": "b"}):
+        (row,) = listings(platform)
+    assert row.verdict is Verdict.NOT_MET
+
+
+@pytest.mark.parametrize(("listed", "is_met"), [(["sql"], True), (["sql", "support"], False)])
+def test_the_users_key_lists_what_one_team_may_ask(fake, local, monkeypatch, listed, is_met):
+    monkeypatch.setenv("GKE_INFERENCE_KEY", "gki_x")
+    platform = fake.deployed(with_teams(local, data=["sql"], people=["support", MODEL]))
+    fake.gateway.models_by_key = {"Bearer gki_x": listed}
+    (row,) = listings(platform)
+    assert (row.verdict is Verdict.MET) is is_met
+
+
+def test_what_the_team_of_the_users_key_may_not_ask_cannot_be_seen(fake, local, monkeypatch):
+    monkeypatch.setenv("GKE_INFERENCE_KEY", "gki_x")
+    refusal = "The model `sql` does not exist or you do not have access to it."
+    fake.gateway.refused["sql"] = (404, refusal)
+    teams = with_teams(local, data=["sql"], lab=["sql"], people=["support", MODEL])
+    (row,) = [row for row in answers(fake.deployed(teams)) if row.verdict is not Verdict.MET]
+    assert row.is_unseen
+    assert row.measured == (
+        f"sql: HTTP 404 {refusal} GKE_INFERENCE_KEY must be a key of a team that may ask it:"
+        " data, lab"
+    )
 
 
 def test_an_answer_without_text_is_not_met(platform, fake):

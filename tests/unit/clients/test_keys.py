@@ -1,89 +1,26 @@
 """Keys of clients: what is stored, what is shown, and what becomes of them."""
 
-import base64
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
 from infra.plan import resolve
 from infra.reading.load import read
-from scripts.clients import command, reach
-from scripts.clients import keys as documents
-from scripts.clients.keys import Key, KeyDocument, KeyProblem
-from scripts.clients.reach import open_secret
-from scripts.clients.secret import KeySecret
-from scripts.shared.google_cloud import Cloud, CloudError
+from scripts.client_keys import documents, reach
+from scripts.client_keys.documents import Key, KeyDocument, KeyProblem
+from scripts.client_keys.reach import open_secret
+from scripts.clients import command
+from scripts.shared.google_cloud import CloudError
 from scripts.terminal.console import CommandError
+from tests.unit.clients.fake_secret import SECRET, SecretManager, kept
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
-SECRET = "projects/acme/secrets/client-keys"
 SALT_KEY = "a-key-of-salts"
-
-
-@dataclass
-class Answer:
-    status_code: int
-    body: Any
-
-    @property
-    def text(self) -> str:
-        return json.dumps(self.body)
-
-    def json(self) -> Any:
-        return self.body
-
-
-@dataclass
-class SecretManager:
-    """Versions of one secret, as Secret Manager answers for them."""
-
-    exists: bool = True
-    versions: list[str] = field(default_factory=list[str])
-    earlier: int = 0
-    """Versions of a secret with the same name that was deleted."""
-    before_adding: Callable[["SecretManager"], None] = lambda _: None
-
-    def request(
-        self,
-        method: str,
-        url: str,
-        *,
-        json: Any,
-        params: Mapping[str, str] | None,
-        headers: Mapping[str, str],
-        timeout: float,
-    ) -> Answer:
-        path = url.partition("/v1/")[2]
-        if not self.exists:
-            return Answer(404, {"error": {"message": "not found"}})
-        if method == "GET" and path == f"{SECRET}/versions":
-            return Answer(200, {"totalSize": len(self.versions)})
-        if method == "POST" and path == f"{SECRET}:addVersion":
-            self.before_adding(self)
-            return self._add(base64.b64decode(json["payload"]["data"]).decode())
-        asked = re.fullmatch(rf"{SECRET}/versions/(latest|\d+):access", path)
-        assert asked, url
-        newest = self.earlier + len(self.versions)
-        number = newest if asked[1] == "latest" else int(asked[1])
-        if not self.earlier < number <= newest:
-            return Answer(404, {"error": {"message": "not found"}})
-        data = base64.b64encode(self.versions[number - self.earlier - 1].encode()).decode()
-        return Answer(200, {"name": f"{SECRET}/versions/{number}", "payload": {"data": data}})
-
-    def _add(self, text: str) -> Answer:
-        self.versions.append(text)
-        return Answer(200, {"name": f"{SECRET}/versions/{self.earlier + len(self.versions)}"})
-
-
-def kept(manager: SecretManager) -> KeySecret:
-    return KeySecret(Cloud("acme", manager, "http://127.0.0.1/", lambda _: None), "client-keys")
 
 
 def key(name: str, team: str = "research", expires: str | None = None) -> Key:

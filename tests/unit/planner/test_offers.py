@@ -52,7 +52,7 @@ def answers(architecture: Architecture, one: Candidate | Refused, context: int) 
     intent = intent_of(intent_words("planned", model, weights=str), {"": rung})
     if list(memory_problems(intent)):
         return {False}  # a stack is refused before preflight sees it
-    return {unfit(intent, rung) is None, memory("planned", model, rung).ok is True}
+    return {unfit(intent, rung) is None, memory(intent, rung).ok is True}
 
 
 @pytest.mark.parametrize("architecture", TEXT, ids=lambda one: one.name)

@@ -42,6 +42,15 @@ def test_requests_come_from_the_regions_of_the_scenario_in_turn():
     assert {tuple(ask.headers) for ask in trace_of(TRAFFIC, "chat").asks} == {()}
 
 
+def test_requests_have_the_key_of_the_model():
+    clients = TRAFFIC.model_copy(update={"clients": ("us-central1",)})
+    (found,) = {tuple(ask.headers.items()) for ask in trace_of(clients, "chat", "gki_a").asks}
+    assert dict(found) == {
+        "authorization": "Bearer gki_a",
+        "x-twin-client-region": "us-central1",
+    }
+
+
 def test_two_traces_of_a_scenario_are_the_same():
     assert trace_of(TRAFFIC, "chat").digest == trace_of(TRAFFIC, "chat").digest
 

@@ -75,7 +75,12 @@ def test_for_a_gpu_nothing_is_compiled_and_it_says_why() -> None:
 
 
 def test_a_diffusion_model_on_tpu_needs_an_entry_of_our_table() -> None:
-    flux = model(weights="flux.1-schnell", size={"parameters_billion": 12.0}, engine="diffusion")
+    flux = model(
+        weights="flux.1-schnell",
+        size={"parameters_billion": 12.0},
+        engine="diffusion",
+        task="image",
+    )
     found = line("flux", flux, rung())
     assert found.table.ok
     assert found.call is not None
@@ -84,12 +89,19 @@ def test_a_diffusion_model_on_tpu_needs_an_entry_of_our_table() -> None:
 
 
 def test_every_chip_of_a_slice_must_hold_a_whole_diffusion_model() -> None:
-    flux = model(weights="flux.1-dev", size={"parameters_billion": 16.9}, engine="diffusion")
+    flux = model(
+        weights="flux.1-dev", size={"parameters_billion": 16.9}, engine="diffusion", task="image"
+    )
     assert line("flux", flux, rung(topology="2x2")).memory.ok is False
 
 
 def test_a_diffusion_model_on_a_chip_without_a_table_fails() -> None:
-    flux = model(weights="flux.1-schnell", size={"parameters_billion": 12.0}, engine="diffusion")
+    flux = model(
+        weights="flux.1-schnell",
+        size={"parameters_billion": 12.0},
+        engine="diffusion",
+        task="image",
+    )
     found = line("flux", flux, rung("tpu7x", topology="2x2x1"))
     assert found.table.ok is False
     assert found.kernel.says == "not checked: only v5e, v6e are compiled for"

@@ -16,9 +16,9 @@ from scripts.accept import command as accept
 from scripts.accept.row import Subject
 from scripts.check import check, preflight, preflight_cloud
 from scripts.check.preflight_checks import lines
+from scripts.client_keys.documents import Key
 from scripts.clients import command as clients
 from scripts.clients import reconcile, usage
-from scripts.clients.keys import Key
 from scripts.delivery import status as delivery
 from scripts.develop import doctor
 from scripts.develop.doctor_checks import rows

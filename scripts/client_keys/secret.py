@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from scripts.clients.keys import (
+from scripts.client_keys.documents import (
     Key,
     KeyDocument,
     KeyProblem,

@@ -7,7 +7,7 @@ import requests
 
 from infra.plan import Plan
 from scripts.backend.twin import not_up
-from scripts.clients.secret import KeySecret
+from scripts.client_keys.secret import KeySecret
 from scripts.shared.google_cloud import Cloud
 from twin import daemon
 from twin.host.paths import TwinPaths

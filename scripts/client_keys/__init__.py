@@ -1,0 +1,1 @@
+"""Keys of clients: their documents, the secret that stores them, and temporary keys."""
