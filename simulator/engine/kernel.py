@@ -55,7 +55,7 @@ def step_seconds(c, prompt, decode, context, pairs, distinct):
     return max(compute, (reads + kv) / c[C_BANDWIDTH]) + rest
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", inline="always")
 def _name(request, index, k, shared, prompt, size, base):
     """The name of a block of a request: equal names are equal prefixes."""
     if index < k[request, 1]:
@@ -65,7 +65,7 @@ def _name(request, index, k, shared, prompt, size, base):
     return shared + request * base + index
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", inline="always")
 def _detach(e, after, before, block):
     a, b = before[block], after[block]
     if a == _NONE:
@@ -79,7 +79,7 @@ def _detach(e, after, before, block):
     e[E_FREE] -= 1
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", inline="always")
 def _take(e, after, before, held, names, by_name, shared):
     """`KvCache._take`: a block that was never used, or the one that was freed first."""
     if e[E_USED] < held.shape[0]:
@@ -97,7 +97,7 @@ def _take(e, after, before, held, names, by_name, shared):
     return block
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", inline="always")
 def _free_blocks(e, held):
     return e[E_FREE] + held.shape[0] - e[E_USED]
 
