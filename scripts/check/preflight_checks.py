@@ -82,7 +82,7 @@ def line(name: str, model: Model, rung: Rung) -> Line:
 def memory(name: str, model: Model, rung: Rung) -> Check:
     """Return whether weights and the KV cache of one longest request fit, with the numbers."""
     intent = stack_intent(name, model, {rung.label: rung})
-    if model.task.is_diffusion:
+    if model.engine == "diffusion":
         largest = max(copies(intent), key=lambda each: each.weights + each.adapters + each.room)
         return _copy(rung, largest)
     if model.task is Task.PREDICT:
