@@ -8,7 +8,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from simulator.engine.engine import Engine
@@ -77,7 +77,7 @@ async def serve(
 
 
 @contextmanager
-def exit_on_failure(log: logging.Logger) -> Iterator[None]:
+def exit_on_failure(log: logging.Logger) -> Generator[None]:
     """Exit with status 1 and one line if the engine cannot start or its port is in use."""
     try:
         yield

@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -33,7 +33,7 @@ WEIGHTS = "pytorch_lora_weights.safetensors"
 
 
 @contextmanager
-def training(own: Path, until: Path) -> Iterator["subprocess.Popen[bytes]"]:
+def training(own: Path, until: Path) -> Generator["subprocess.Popen[bytes]"]:
     """Run a training; yield its process once it has written a file."""
     argv = [DIFFUSION.python(), "-m", "diffusion", "train", "--config", own / "train.json"]
     with subprocess.Popen(

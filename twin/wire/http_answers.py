@@ -2,7 +2,7 @@
 
 import logging
 from http.server import BaseHTTPRequestHandler
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 JSON: Final = "application/json; charset=UTF-8"
 """Content type of the answers of Google's APIs."""
@@ -13,7 +13,7 @@ class Answers(BaseHTTPRequestHandler):
     """A handler that keeps connections open and does not log requests to standard error."""
 
     protocol_version = "HTTP/1.1"
-    timeout: float | None = 60
+    timeout: ClassVar[float | None] = 60
     """Idle timeout of a connection, in seconds."""
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
