@@ -39,6 +39,7 @@ class Handler(BaseHTTPRequestHandler):
         message = {"content": answer(*MODELS[name], body), "role": "assistant"}
         content = json.dumps({"choices": [{"index": 0, "message": message}]}).encode()
         self.send_response(200)
+        self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)

@@ -87,11 +87,12 @@ def world(tmp_path_factory):
 @pytest.fixture(scope="module")
 def adapter(world):
     """The folder of an adapter that has learned the answers."""
-    messages = [
-        [{"role": "user", "content": asked}, {"role": "assistant", "content": answer}]
+    # the template of the tiny model ends every conversation with the turn of the assistant
+    pairs = [
+        {"prompt": f"<user>\n{asked}\n<assistant>\n", "completion": answer}
         for asked, answer in QUESTIONS.items()
     ]
-    data = world.data("train.jsonl", [{"messages": each} for each in messages])
+    data = world.data("train.jsonl", pairs)
     done = world.run(
         OPTIMIZATION.python(), "tune", model="tiny", result="tiny/adapters/facts", data=data,
         rank=16, alpha=32, epochs=60, batch=2, learning_rate=0.01, tokens=128,

@@ -27,14 +27,14 @@ _SECONDS: Final = 600
 
 
 class NoScore(Exception):
-    """A task has no such metric, or none at all; the message is one line."""
+    """A model did not answer, or a task has no such metric; the message is one line."""
 
 
 def run(settings: EvaluateSettings, store: Store, progress: Progress) -> Result:
     """Evaluate both models, and write and return the result.
 
     Raises:
-        NoScore: A task has no score that can be compared.
+        NoScore: A model did not answer, or a task has no score that can be compared.
         SampleError: The data cannot be used.
         TransferError: The bucket cannot be used, or an endpoint's weights changed meanwhile.
     """
@@ -47,8 +47,8 @@ def run(settings: EvaluateSettings, store: Store, progress: Progress) -> Result:
     for side, given in zip(sides, (settings.candidate, settings.baseline), strict=True):
         if _side(store, settings, given) != side:
             raise Refused(f"{side.model}: must keep its weights meanwhile, got another version")
-    candidate, baseline = found
-    result = Result(settings.name, now(), *sides, compare(candidate, baseline, settings.metric))
+    scores = compare(found[0], found[1], settings.metric)
+    result = Result(settings.name, now(), sides[0], sides[1], scores)
     store.write(settings.bucket, object_of(result.name, result.time), result.dump(), generation=0)
     progress.say(f"{result.name}: {len(result.scores)} scores")
     return result
@@ -116,7 +116,11 @@ def own_task(lines: list[str], work: Path, tokens: int) -> dict[str, Any]:
 
 
 def ask(settings: EvaluateSettings, side: Side, tasks: list[Any]) -> dict[str, Any]:
-    """Return what the harness finds of one model."""
+    """Return what the harness finds of one model.
+
+    Raises:
+        NoScore: The endpoint cannot be used.
+    """
     # the harness takes many seconds to load; the data is read before
     os.environ.setdefault("HF_HOME", str(Path(settings.work) / "huggingface"))
     harness: Any = import_module("lm_eval")
@@ -130,14 +134,18 @@ def ask(settings: EvaluateSettings, side: Side, tasks: list[Any]) -> dict[str, A
         num_concurrent=settings.concurrency,
         timeout=_SECONDS,
     )
-    found: Any = harness.simple_evaluate(
-        model=model,
-        tasks=tasks,
-        apply_chat_template=True,
-        bootstrap_iters=0,
-        limit=settings.limit or None,
-        log_samples=False,
-    )
+    failures: tuple[type[Exception], ...] = (import_module("aiohttp").ClientError, OSError)
+    try:
+        found: Any = harness.simple_evaluate(
+            model=model,
+            tasks=tasks,
+            apply_chat_template=True,
+            bootstrap_iters=0,
+            limit=settings.limit or None,
+            log_samples=False,
+        )
+    except failures as error:
+        raise NoScore(f"{side.model}: {type(error).__name__}: {error}") from None
     return found
 
 

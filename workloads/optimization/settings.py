@@ -161,7 +161,7 @@ def read_evaluate(text: str) -> EvaluateSettings:
         if not isinstance(side, dict) or set(side) != set(_SIDE):  # pyright: ignore[reportUnknownArgumentType]
             raise SettingsError(f"{name}: must have the fields {', '.join(_SIDE)}")
         for field, kind in _SIDE.items():
-            check_kind(f"{name}.{field}", kind, side[field])
+            check_kind(f"{name}.{field}", kind, given[name][field])
     if given.get("tolerance") == 0:
         given["tolerance"] = 0.0
     check_kind("tolerance", float, given.get("tolerance"))

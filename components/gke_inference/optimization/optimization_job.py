@@ -183,9 +183,9 @@ def document(args: OptimizationJobArgs, given: Mapping[str, str]) -> str:
             found[side] = {"version": "", **evaluate[side]}
         if evaluate.get("key_secret"):
             found["key_file"] = f"{_KEY_FOLDER}/key"
-    else:
-        made = args["quantize"] if "quantize" in args else args["tune"]
-        found |= _set(made["settings"]) | {"model": made["model"], "result": made["result"]}
+    for made in (args.get("quantize"), args.get("tune")):
+        if made is not None:
+            found |= _set(made["settings"]) | {"model": made["model"], "result": made["result"]}
     return json.dumps(found, indent=1, sort_keys=True)
 
 
