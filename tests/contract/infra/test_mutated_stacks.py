@@ -24,7 +24,10 @@ from tests.contract.infra.mutations import Mutation, mutation
 from tests.contract.infra.registered import clusters_of, parsed, registered_by, state
 from twin.providers.gcp.checks.validate import validate_inputs
 
-INVARIANTS = [listed.rule for listed in invariants().values()]
+CHOSEN = {"class-lasting-tail"}
+"""Invariants that judge a choice which stacks may make, and that checks of objects report: the only
+rung of a capacity may be Spot."""
+INVARIANTS = [listed.rule for name, listed in invariants().items() if name not in CHOSEN]
 READ = 400
 """Mutations that are read and priced; about one in five is accepted."""
 DEPLOYED = 12
