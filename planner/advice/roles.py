@@ -150,7 +150,8 @@ def roles_of(question: Question, choice: Choice) -> Roles | None:
 
 def _first_token(before: Prompts, moved: float, step95: float) -> Estimate:
     waits, rest = before.waits95 * 1e3, moved * 1e3 + step95
-    return Estimate(waits + rest, waits / before.spread + rest, waits * before.spread + rest)
+    spread = before.spread_first
+    return Estimate(waits + rest, waits / spread + rest, waits * spread + rest)
 
 
 def _counts(question: Question, rate: float, spread: float) -> tuple[int, int, int]:

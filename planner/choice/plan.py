@@ -16,13 +16,17 @@ from planner.choice.availability import notes
 from planner.choice.candidates import Candidate, Form, Refused, candidates
 from planner.choice.coldstart import ColdStart, cold_start
 from planner.choice.cost import machine_price
-from planner.speed.correction import Traits, correction, gather, traits
-from planner.speed.roofline_step import Work, stack, work
+from planner.fit.tables import table
+from planner.speed.constants import reached_of
+from planner.speed.correction import Traits, gather, traits
+from planner.speed.roofline_step import Array, Work, stack, work
 from planner.speed.speculation import METHODS, MOST_TOKENS, Speculation, speculation
 from planner.speed.throughput import OperatingPoints, curves, operating_points
 
 FOR_SERVING = tuple(provisioning for provisioning in PROVISIONING if provisioning != "calendar")
 """Provisioning that suits a server; a calendar reservation has an end date."""
+TEMPORARY = ("spot", "flex-start")
+"""Provisioning whose nodes end: taken back at 30 s notice, or after seven days."""
 NO_LIMIT_MS = 1e9
 """Latency limit that has no effect."""
 _BITS = (4, 8, 16, 32)
@@ -166,12 +170,18 @@ class Choice:
     notes: tuple[str, ...]
     batch: float
     spread: float
+    spread_first: float
 
     @property
-    def sort_key(self) -> tuple[bool, bool, float]:
-        """Sort key: SLO met first, then priced choices, then cost."""
+    def is_floor(self) -> bool:
+        """Whether its nodes stay: Google takes back Spot nodes, and flex-start ones have an end."""
+        return self.provisioning not in TEMPORARY
+
+    @property
+    def sort_key(self) -> tuple[bool, bool, bool, float]:
+        """Sort key: SLO met first, then priced choices, then nodes that stay, then cost."""
         cost = self.usd_per_hour.value if self.usd_per_hour else 0.0
-        return (not self.keeps_promise, self.usd_per_hour is None, cost)
+        return (not self.keeps_promise, self.usd_per_hour is None, not self.is_floor, cost)
 
 
 @dataclass(frozen=True)
@@ -231,6 +241,7 @@ def work_of(question: Question, one: Candidate) -> Work:
         adapters=question.adapters,
         backend=one.backend,
         guess=question.guess,
+        reached=reached_of(question.engine, one.form.chip.name, one.shape),
     )
 
 
@@ -271,18 +282,33 @@ def operating_points_of(question: Question, held: Sequence[Candidate]) -> Operat
     wanted = traits_of(question, held)
     every = stack([work_of(question, one) for one in held])
     room = np.array([sequences(question, one) for one in held])
-    lines = curves(every, correction(), wanted, room)
+    lines = curves(every, wanted, room)
     return operating_points(
         lines,
-        correction(),
         wanted,
         np.array([float(one.form.copies) for one in held]),
         rate=question.rate,
         ttft95=question.ttft_p95_ms / 1e3,
         step95=question.tpot_p95_ms / 1e3,
         utilisation=question.utilisation,
-        doubt=question.guess.doubt if question.guess else 1.0,
+        doubt=_doubts(question, held),
     )
+
+
+_LINK_DOUBT = {"nvidia-rtx-pro-6000": 1.5}
+"""Factor up and down for replicas of several chips whose links nobody has measured with vLLM. G4
+has a fabric of its own: TensorRT-LLM's points fit the full rate, and a plain machine with this chip
+was 1.25 times slower (LLMServingSim's run of Qwen3-32B on two)."""
+
+
+def _doubts(question: Question, held: Sequence[Candidate]) -> Array:
+    """Return factors that widen the intervals of candidates, beside what is unknown of a model."""
+    guess = np.log(question.guess.doubt) if question.guess else 0.0
+    links = [
+        np.log(_LINK_DOUBT.get(one.form.chip.name, 1.0)) if one.form.tensor > 1 else 0.0
+        for one in held
+    ]
+    return np.exp(np.sqrt(guess**2 + np.array(links) ** 2))
 
 
 @cache
@@ -326,6 +352,7 @@ def _choice(
     region: str,
 ) -> Choice:
     form, spread = one.form, float(found.spread[at])
+    spread_first = float(found.spread_first[at])
     replicas = int(found.replicas[at])
     exact = float(question.rate / (found.most_rate[at] * form.copies * question.utilisation))
     bound = (max(1, int(np.ceil(exact / spread))), max(1, int(np.ceil(exact * spread))))
@@ -341,12 +368,12 @@ def _choice(
     most = float(found.most_rate[at]) * form.copies * question.made
     return Choice(
         one, provisioning, region, bool(found.keeps[at]), replicas, bound[1],
-        _around(float(found.ttft95[at]) * 1e3, spread),
+        _around(float(found.ttft95[at]) * 1e3, spread_first),
         _around(float(found.step95[at]) * 1e3, spread),
         _around(most, spread), float(found.utilisation[at]), listed, hour, million, every,
         _start(form.chip.kind, one.shape.weights_gb, provisioning),
         _notes(form.word, region, provisioning, listed),
-        float(found.batch[at]), spread,
+        float(found.batch[at]), spread, spread_first,
     )  # fmt: skip
 
 
@@ -357,7 +384,18 @@ def _notes(word: str, region: str, provisioning: str, listed: Price | None) -> t
     return (
         *notes(word, region, provisioning),
         *(["price of the accelerators alone"] if partial else []),
+        *(_dated(word, provisioning, listed) if listed is not None else ()),
     )
+
+
+def _dated(word: str, provisioning: str, listed: Price) -> list[str]:
+    """Return how old a price is that moved since, by another source."""
+    return [
+        f"price of {listed.date}; ${row['usd_per_hour']:.2f} for a {row['per']} on {row['date']} "
+        f"({row['source']})"
+        for row in table("moved_prices")["moved"]
+        if (row["accelerator"], row["provisioning"]) == (word, provisioning)
+    ]
 
 
 LADDER = ("reservation", "on-demand", "flex-start", "spot")
