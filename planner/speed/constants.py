@@ -94,6 +94,11 @@ def reached_of(engine: str, name: str, shape: ModelShape) -> Reached:
     return _reached(engine_of(engine), name, shape.bits, shape.is_mixture)
 
 
+def forget() -> None:
+    """Forget the constants, after the table changed."""
+    _reached.cache_clear()
+
+
 @cache
 def _reached(engine: str, name: str, bits: int, is_mixture: bool) -> Reached:
     return reached(table("reached")["constants"], labels(engine, name, bits, is_mixture=is_mixture))

@@ -129,7 +129,6 @@ LEFT_OUT: dict[str, Callable[[Point], str]] = {
     "model": model_of,
     "accelerator": lambda point: point.row["accelerator"],
     "engine and accelerator": family,
-    "source": lambda point: point.row["source"].split(";")[0],
 }
 """Ways to hold out points together, each with a function that names the set of a point."""
 
@@ -230,6 +229,12 @@ def left_out(by: str, only: str = "") -> Group:
     )
     by_index = np.argsort(order)
     return Group(by, tuple(_compared([found[i] for i in order[by_index]], every.take(by_index))))
+
+
+def forget_errors() -> None:
+    """Forget fits and errors, after the table of constants changed."""
+    for cached in (_fit, _constants_without, left_out):
+        cached.cache_clear()
 
 
 class _Held:
@@ -371,14 +376,15 @@ def contests(by: str = "point") -> list[Contest]:
     ]
 
 
-def chip_contests(by: str = "model") -> list[Contest]:
+def chip_contests(by: str = "model", only: str = "") -> list[Contest]:
     """Return every comparison of accelerators in closed loops, estimated without that data.
 
     Model, engine, precision, split, lengths and load are the same, and entries are compared by
     output tokens per second: concurrency times output tokens, over the time of a whole request.
+    Arguments are those of `left_out`.
     """
     times: dict[int, dict[str, Compared]] = {}
-    for item in left_out(by).compared:
+    for item in left_out(by, only).compared:
         if "silicon_sample" in item.point.row["source"]:
             times.setdefault(id(item.point.work), {})[item.point.quantity] = item
     sets: dict[tuple[str, ...], dict[str, tuple[float, float]]] = {}
