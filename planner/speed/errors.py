@@ -128,7 +128,6 @@ LEFT_OUT: dict[str, Callable[[Point], str]] = {
     "point": lambda point: "|".join(point.row.values()),
     "model": model_of,
     "accelerator": lambda point: point.row["accelerator"],
-    "engine and accelerator": family,
 }
 """Ways to hold out points together, each with a function that names the set of a point."""
 
@@ -430,17 +429,25 @@ def widths() -> dict[str, dict[str, Any]]:
     """
     found: dict[str, dict[str, Any]] = {}
     for quantity in QUANTITIES:
-        models, alone = (left_out(by).of(quantity).compared for by in ("model", "point"))
-        keys = {interval_key(item.point) for item in models}
+        whole = [left_out(by) for by in ("model", "point")]
+        models, alone = (group.of(quantity).compared for group in whole)
         found[quantity] = {"any": _width(models, alone)}
-        for key in sorted(keys):
-            mine, near = (
-                [item for item in items if interval_key(item.point) == key]
-                for items in (models, alone)
-            )
+        for key in sorted({interval_key(item.point) for item in whole[0].compared}):
+            mine, near = (_of_key(group.of(quantity), key) for group in whole)
+            if len(mine) < _LEAST_POINTS and quantity == BETWEEN:
+                mine, near = (_of_key(group.where(_is_of_step), key) for group in whole)
             if len(mine) >= _LEAST_POINTS:
                 found[quantity][key] = _width(mine, near)
     return found
+
+
+def _of_key(group: Group, key: str) -> tuple[Compared, ...]:
+    return group.where(lambda item: interval_key(item.point) == key).compared
+
+
+def _is_of_step(item: Compared) -> bool:
+    """Return whether a point measures steps: few families have enough times between tokens."""
+    return item.point.quantity != FIRST
 
 
 def _width(models: Sequence[Compared], alone: Sequence[Compared]) -> dict[str, float]:
