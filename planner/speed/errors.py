@@ -227,7 +227,9 @@ def left_out(by: str, only: str = "") -> Group:
         )
     )
     by_index = np.argsort(order)
-    return Group(by, tuple(_compared([found[i] for i in order[by_index]], every.take(by_index))))
+    return Group(
+        by, tuple(_compared([found[int(i)] for i in order[by_index]], every.take(by_index)))
+    )
 
 
 def forget_errors() -> None:
@@ -273,7 +275,7 @@ def _places(found: Sequence[Point], is_member: NDArray[np.bool_]) -> NDArray[np.
     """Return the place of each point's row among the members; -1 if it has none there."""
     of_row: dict[int, int] = {}
     for place, index in enumerate(np.flatnonzero(is_member)):
-        of_row[id(found[index].work)] = place
+        of_row[id(found[int(index)].work)] = place
     return np.array([of_row.get(id(point.work), -1) for point in found])
 
 

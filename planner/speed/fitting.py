@@ -101,11 +101,12 @@ class Loads:
 
 def loads_of(found: Sequence[Point]) -> Loads:
     """Return the loads of points."""
-    numbers = (
+    sequences, asked, waves = (
         np.array([getattr(point, name) for point in found], dtype=np.float64)
         for name in ("sequences", "asked", "waves")
     )
-    return Loads(*numbers, np.array([point.quantity == FIRST for point in found]))
+    is_first = np.array([point.quantity == FIRST for point in found], dtype=np.bool_)
+    return Loads(sequences, asked, waves, is_first)
 
 
 def calculated(one: Work, loads: Loads) -> Array:
@@ -176,7 +177,7 @@ class Fit:
         """
         at = np.flatnonzero(np.ones(len(self.points), bool) if used is None else used)
         mean, precision = np.array(self._mean), np.array(self._deviation) ** -2.0
-        now = mean.copy() if begin is None else begin.copy()
+        now: Array = mean.copy() if begin is None else begin.copy()
         target, loads, work = self.target[at], self.loads.take(at), self.work.take(at)
         expected = np.where(loads.is_first, _EXPECTED[True], _EXPECTED[False])
         for _ in range(_MOVES):
@@ -187,7 +188,7 @@ class Fit:
             weighted = slopes * weight[:, None]
             matrix = weighted.T @ slopes + np.diag(precision)
             move = np.linalg.solve(matrix, weighted.T @ away + precision * (mean - now))
-            now = now + np.clip(move, -_LARGEST_MOVE, _LARGEST_MOVE)
+            now = np.asarray(now + np.clip(move, -_LARGEST_MOVE, _LARGEST_MOVE), dtype=np.float64)
             if np.abs(move).max() < _SMALLEST_MOVE:
                 break
         return now

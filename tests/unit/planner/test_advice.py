@@ -95,7 +95,9 @@ def test_settings_that_no_engine_has_are_refused(changes, message: str):
 
 
 def kept(accelerator: str, conversations: int) -> KvAdvice:
-    answer = planned(given=8000, ttft_p95_ms=4000, accelerators=(accelerator,))
+    answer = planned(
+        given=8000, ttft_p95_ms=4000, accelerators=(accelerator,), provisioning=("spot",)
+    )
     return kv_advice(answer.question, answer.choices[0], conversations)
 
 
@@ -123,7 +125,9 @@ def test_all_replicas_together_read_the_smallest_lustre_instance_with_room(
     accelerator: str, conversations: int, capacity_gib: int
 ):
     """8,600 conversations are 8,399 GiB, and a tier may have 90 % of an instance."""
-    answer = planned(given=8000, ttft_p95_ms=4000, accelerators=(accelerator,))
+    answer = planned(
+        given=8000, ttft_p95_ms=4000, accelerators=(accelerator,), provisioning=("spot",)
+    )
     lustre = kept(accelerator, conversations).tiers[-1]
     assert lustre.name == "shared.place: lustre"
     assert lustre.bytes_per_second == capacity_gib / 1024 * 1e9 / answer.choices[0].replicas
