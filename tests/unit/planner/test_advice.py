@@ -18,8 +18,8 @@ def planned(name: str = "llama-3.1-8b", **changes) -> Plan:
 
 def test_long_prompts_that_slow_down_answers_call_for_separate_roles():
     advice = advise(
-        planned("llama-3.3-70b", rate=20, given=8000, made=300, tpot_p95_ms=25, ttft_p95_ms=3000,
-                accelerators=("nvidia-h200-141gb",))
+        planned("llama-3.3-70b", rate=20, given=8000, made=300, tpot_p95_ms=18, ttft_p95_ms=3000,
+                accelerators=("nvidia-h200-141gb",), provisioning=("spot",))
     )  # fmt: skip
     assert advice is not None
     assert advice.is_better
@@ -37,8 +37,8 @@ def test_short_prompts_of_a_small_model_do_not():
 
 def test_roles_generate_faster_and_start_later_than_a_replica_that_does_both():
     answer = planned(
-        "gpt-oss-120b", rate=45, given=5000, made=250, ttft_p95_ms=5000,
-        accelerators=("nvidia-h200-141gb",),
+        "gpt-oss-120b", rate=45, given=12_000, made=250, ttft_p95_ms=5000,
+        accelerators=("nvidia-h200-141gb",), provisioning=("spot",),
     )  # fmt: skip
     advice = advise(answer)
     assert advice is not None
