@@ -7,6 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from bench.accuracy import figure
+from planner.speed.points import BETWEEN, FIRST
+
 Row = dict[str, Any]
 
 
@@ -114,6 +117,31 @@ BOUNDS: dict[str, tuple[Bound, ...]] = {
     ),
     "gateway": (
         Bound("gateway hop, p50, ms", _of("what", "gateway hop (pair by pair)", "p50_ms"), 2.0),
+    ),
+    "accuracy": (
+        Bound(
+            "vLLM, model left out, ms between tokens, median error in %",
+            figure("median_percent", engine="vllm", quantity=BETWEEN, estimates="planner"),
+            10,
+        ),
+        Bound(
+            "the same, nine in ten below, %",
+            figure("nine_in_ten_percent", engine="vllm", quantity=BETWEEN, estimates="planner"),
+            30,
+        ),
+        Bound(
+            "all engines, model left out, ms to first token, median error in %",
+            figure("median_percent", engine="all", quantity=FIRST, estimates="planner"),
+            30,
+        ),
+        Bound(
+            "the same, nine in ten below, %",
+            figure("nine_in_ten_percent", engine="all", quantity=FIRST, estimates="planner"),
+            90,
+        ),
+        Bound(
+            "wrong accelerator, model left out, %", figure("wrong_chip_percent", contests="all"), 3
+        ),
     ),
     "callout": (
         Bound("callout, added to p50, ms", _difference("p50_ms"), 2.0),

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from bench import accuracy as bench_accuracy
 from bench import bounds
 from bench import confirm as bench_confirm
 from bench import fairness as bench_fairness
@@ -81,6 +82,26 @@ def verdict(runs: RunsOption = _RUNS) -> None:
 def plan(runs: RunsOption = _RUNS) -> None:
     """Measure the planning of three models on all hardware."""
     _run("plan", runs)
+
+
+@bench.command()
+def accuracy(
+    update: Annotated[
+        bool,
+        typer.Option(
+            "--update",
+            help="Also fit the constants again, and write them and the page of the accuracy.",
+        ),
+    ] = False,
+) -> None:
+    """Measure the errors of the planner on measurements whose models it has not seen."""
+    if update:
+        bench_accuracy.update()
+    is_met = _measured("accuracy", lambda: _write("accuracy", _RUNS))
+    if update:
+        file = REPOSITORY / "build" / "bench" / "accuracy.json"
+        bench_accuracy.write_page(json.loads(file.read_text())["rows"])
+    _exit_unless(is_met)
 
 
 @bench.command()

@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from bench import disagg
+from bench.accuracy import accuracy_rows
 from bench.cache import cache_rows
 from bench.diffusion import diffusion_rows
 from bench.engine_model import engine_rows
@@ -140,6 +141,7 @@ MEASURES: dict[str, Callable[[Engine, int], list[Row]]] = {
     "setup": setup_rows,
     "engine": lambda _engine, _runs: _print_rows(engine_rows()),
     "disagg": lambda _engine, _runs: _print_rows(disagg.rows()),
+    "accuracy": lambda _engine, _runs: _print_rows(accuracy_rows()),
     "plan": lambda _engine, runs: plan_rows(runs),
     "diffusion": lambda _engine, _runs: diffusion_rows(),
     "ladder": lambda _engine, _runs: ladder_rows(REPOSITORY / "build" / "bench"),

@@ -61,13 +61,14 @@ def advise(answer: Plan) -> Advice | None:
     """Return whether to disaggregate the model of a plan; None if no hardware of it can.
 
     The deployment with the lowest cost that meets the targets is compared with the best choice of
-    the plan, whatever its hardware.
+    the plan, whatever its hardware: both on nodes that stay, if those of the best choice do.
     """
-    found = [
-        made for choice in _movable(answer.choices) if (made := roles_of(answer.question, choice))
-    ]
     best = next((one for one in answer.choices if one.usd_per_hour is not None), None)
-    if not found or best is None or best.usd_per_hour is None:
+    if best is None or best.usd_per_hour is None:
+        return None
+    alike = [one for one in answer.choices if one.is_floor == best.is_floor]
+    found = [made for choice in _movable(alike) if (made := roles_of(answer.question, choice))]
+    if not found:
         return None
     roles = min(found, key=lambda one: one.sort_key)
     if not roles.keeps_promise:
@@ -151,7 +152,8 @@ def roles_of(question: Question, choice: Choice) -> Roles | None:
 
 def _first_token(before: Prompts, moved: float, step95: float) -> Estimate:
     waits, rest = before.waits95 * 1e3, moved * 1e3 + step95
-    return Estimate(waits + rest, waits / before.spread + rest, waits * before.spread + rest)
+    spread = before.spread_first
+    return Estimate(waits + rest, waits / spread + rest, waits * spread + rest)
 
 
 def _counts(question: Question, rate: float, spread: float) -> tuple[int, int, int]:

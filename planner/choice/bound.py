@@ -6,7 +6,6 @@ import numpy as np
 
 from planner.choice.candidates import Candidate
 from planner.choice.question import Question, sequences, traits_of, work_of
-from planner.speed.correction import correction
 from planner.speed.roofline_step import Parts, Step, Work, most_kept_busy, step
 from planner.speed.throughput import BATCHES, Curves, curves
 
@@ -35,7 +34,7 @@ def bound(question: Question, one: Candidate) -> Bound:
     """Return the bound of a candidate under the targets of a question."""
     work = work_of(question, one)
     held = sequences(question, one)
-    found = curves(work, correction(), traits_of(question, [one]), np.array([held]))
+    found = curves(work, traits_of(question, [one]), np.array([held]))
     allowed = _allowed(question, found)
     best = int(np.argmax(np.where(allowed, found.rate[0], 0.0))) if allowed.any() else 0
     shares = _shares(step(work, BATCHES[best : best + 1]))

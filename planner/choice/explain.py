@@ -88,8 +88,10 @@ def _step(question: Question, choice: Choice) -> list[str]:
         f"{float(made.part[0]):.0%} of steps",
         *_guess(question),
         f"mean step by the roofline: {_ms(made.seconds)}",
-        f"correction from published points: x {factor:.2f}; four in five such estimates are "
-        f"within a factor of {choice.spread:.2f}",
+        f"correction from published points of the model: x {factor:.2f}; four in five such "
+        f"estimates are within a factor of {choice.spread:.2f}, of the first token "
+        f"{choice.spread_first:.2f}",
+        f"a request outside its steps (HTTP, tokens, first scheduling): {_ms(work.first)}",
     ]
 
 
@@ -135,7 +137,6 @@ def _queue(question: Question, choice: Choice) -> list[str]:
     one = choice.candidate
     lines = curves(
         work_of(question, one),
-        correction(),
         traits_of(question, [one]),
         np.array([sequences(question, one)]),
     )

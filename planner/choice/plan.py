@@ -14,7 +14,11 @@ from planner.choice.candidates import Candidate, Form, Refused, candidates
 from planner.choice.coldstart import ColdStart, cold_start
 from planner.choice.cost import machine_price
 from planner.choice.question import FOR_SERVING, Estimate, Question, operating_points_of
+from planner.fit.tables import table
 from planner.speed.throughput import OperatingPoints
+
+TEMPORARY = ("spot", "flex-start")
+"""Provisioning whose nodes end: taken back at 30 s notice, or after seven days."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +48,18 @@ class Choice:
     notes: tuple[str, ...]
     batch: float
     spread: float
+    spread_first: float
 
     @property
-    def sort_key(self) -> tuple[bool, bool, float]:
-        """Sort key: SLO met first, then priced choices, then cost."""
+    def is_floor(self) -> bool:
+        """Whether its nodes stay: Google takes back Spot nodes, and flex-start ones have an end."""
+        return self.provisioning not in TEMPORARY
+
+    @property
+    def sort_key(self) -> tuple[bool, bool, bool, float]:
+        """Sort key: SLO met first, then priced choices, then nodes that stay, then cost."""
         cost = self.usd_per_hour.value if self.usd_per_hour else 0.0
-        return (not self.keeps_promise, self.usd_per_hour is None, cost)
+        return (not self.keeps_promise, self.usd_per_hour is None, not self.is_floor, cost)
 
 
 @dataclass(frozen=True)
@@ -134,6 +144,7 @@ def _choice(
     region: str,
 ) -> Choice:
     form, spread = one.form, float(found.spread[at])
+    spread_first = float(found.spread_first[at])
     replicas = int(found.replicas[at])
     exact = float(question.rate / (found.most_rate[at] * form.copies * question.utilisation))
     bound = (max(1, int(np.ceil(exact / spread))), max(1, int(np.ceil(exact * spread))))
@@ -149,12 +160,12 @@ def _choice(
     most = float(found.most_rate[at]) * form.copies * question.made
     return Choice(
         one, provisioning, region, bool(found.keeps[at]), replicas, bound[1],
-        _around(float(found.ttft95[at]) * 1e3, spread),
+        _around(float(found.ttft95[at]) * 1e3, spread_first),
         _around(float(found.step95[at]) * 1e3, spread),
         _around(most, spread), float(found.utilisation[at]), listed, hour, million, every,
         _start(form.chip.kind, one.shape.weights_gb, provisioning),
         _notes(form.word, region, provisioning, listed),
-        float(found.batch[at]), spread,
+        float(found.batch[at]), spread, spread_first,
     )  # fmt: skip
 
 
@@ -165,7 +176,18 @@ def _notes(word: str, region: str, provisioning: str, listed: Price | None) -> t
     return (
         *notes(word, region, provisioning),
         *(["price of the accelerators alone"] if partial else []),
+        *(_dated(word, provisioning, listed) if listed is not None else ()),
     )
+
+
+def _dated(word: str, provisioning: str, listed: Price) -> list[str]:
+    """Return how old a price is that moved since, by another source."""
+    return [
+        f"price of {listed.date}; ${row['usd_per_hour']:.2f} for a {row['per']} on {row['date']} "
+        f"({row['source']})"
+        for row in table("moved_prices")["moved"]
+        if (row["accelerator"], row["provisioning"]) == (word, provisioning)
+    ]
 
 
 LADDER = ("reservation", "on-demand", "flex-start", "spot")

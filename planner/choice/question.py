@@ -11,8 +11,9 @@ from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.sizing.architectures import Architecture, known
 from gke_inference.sizing.memory import kv_cache_gib
 from planner.choice.candidates import Candidate
-from planner.speed.correction import Traits, correction, gather, traits
-from planner.speed.roofline_step import Work, stack, work
+from planner.speed.constants import reached_of
+from planner.speed.correction import Traits, gather, traits
+from planner.speed.roofline_step import Array, Work, stack, work
 from planner.speed.speculation import METHODS, MOST_TOKENS, Speculation, speculation
 from planner.speed.throughput import OperatingPoints, curves, operating_points
 
@@ -150,6 +151,7 @@ def work_of(question: Question, one: Candidate) -> Work:
         adapters=question.adapters,
         backend=one.backend,
         guess=question.guess,
+        reached=reached_of(question.engine, one.form.chip.name, one.shape),
     )
 
 
@@ -190,15 +192,30 @@ def operating_points_of(question: Question, held: Sequence[Candidate]) -> Operat
     wanted = traits_of(question, held)
     every = stack([work_of(question, one) for one in held])
     room = np.array([sequences(question, one) for one in held])
-    lines = curves(every, correction(), wanted, room)
+    lines = curves(every, wanted, room)
     return operating_points(
         lines,
-        correction(),
         wanted,
         np.array([float(one.form.copies) for one in held]),
         rate=question.rate,
         ttft95=question.ttft_p95_ms / 1e3,
         step95=question.tpot_p95_ms / 1e3,
         utilisation=question.utilisation,
-        doubt=question.guess.doubt if question.guess else 1.0,
+        doubt=_doubts(question, held),
     )
+
+
+_LINK_DOUBT = {"nvidia-rtx-pro-6000": 1.5}
+"""Factor up and down for replicas of several chips whose links nobody has measured with vLLM. G4
+has a fabric of its own: TensorRT-LLM's points fit the full rate, and a plain machine with this chip
+was 1.25 times slower (LLMServingSim's run of Qwen3-32B on two)."""
+
+
+def _doubts(question: Question, held: Sequence[Candidate]) -> Array:
+    """Return factors that widen the intervals of candidates, beside what is unknown of a model."""
+    guess = np.log(question.guess.doubt) if question.guess else 0.0
+    links = [
+        np.log(_LINK_DOUBT.get(one.form.chip.name, 1.0)) if one.form.tensor > 1 else 0.0
+        for one in held
+    ]
+    return np.exp(np.sqrt(guess**2 + np.array(links) ** 2))

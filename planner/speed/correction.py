@@ -1,10 +1,14 @@
-"""A correction of the roofline for real engines, learned from published points.
+"""Corrections of the roofline for single models, learned from published points.
 
-The logarithm of published over computed step time is a Gaussian process over the traits of a point:
-engine, hardware generation, type of load, and (logarithms of) batch, lengths, chips, size, sparsity
-and bits. Near published points the estimate follows them; far away it falls back to the roofline
-with a wider interval. The scales below were set manually, without a search; `errors` measures their
-quality on held-out points.
+The logarithm of published over calculated time is a Gaussian process over the traits of a point.
+Points of another model have no effect, and those of another engine almost none: what makes one
+model slow on one engine was found not to transfer. A model without points gets the roofline with
+the constants of `constants`, and the widest interval. Times to the first token have a process of
+their own.
+
+Intervals are conformal: a process only orders estimates by how much is known about them. How wide
+an interval of 80 % must be is the quantile of errors on points that were left out, those of a whole
+model for estimates without points (`errors` measures it, data/reached.yaml has it).
 """
 
 import math
@@ -15,40 +19,45 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.speed.points import Point, points, split_of
-from planner.speed.roofline_step import Array, stack, step
+from planner.fit.tables import table
+from planner.speed.constants import engine_of, generation_of
+from planner.speed.fitting import calculated, is_derived, loads_of, published_seconds
+from planner.speed.points import FIRST, Point, points_of_model, split_of
+from planner.speed.roofline_step import Array, stack
 
 Names = NDArray[np.str_]
 
 SCALES = np.array([2.0, 1.5, 1.5, 1.2, 1.2, 1.2, 1.2])
 """Length scales: batch, prompt, answer, chips, active size (e-folds), sparsity, bits (octaves)."""
-_UNLIKE = {
-    "engine": 1.0,
-    "hosts": 1.0,
-    "generation": 0.7,
-    "kind": 0.5,
-    "load": 0.3,
-    "split": 0.3,
-    "chip": 0.15,
-    "model": 0.15,
-}
-"""How unlike each other two points are whose names differ. No published point is from several GPU
-hosts, so the interval of a candidate on several hosts is wide."""
-_NEAR, _COMMON, _NOISE = 0.2, 0.1, 0.01
-"""Variances: local part, part common to an engine and a generation, noise of the points."""
-Z80 = 1.2816
-"""Standard deviations on either side of the mean that contain 80 %."""
-_GENERATION = {
-    "nvidia-l4": "ada",
-    "nvidia-tesla-a100": "ampere",
-    "nvidia-a100-80gb": "ampere",
-    "nvidia-h100-80gb": "hopper",
-    "nvidia-h100-mega-80gb": "hopper",
-    "nvidia-h200-141gb": "hopper",
-    "nvidia-b200": "blackwell",
-    "nvidia-gb200": "blackwell",
-    "nvidia-rtx-pro-6000": "rtx-pro",
-}
+_UNLIKE = {"hosts": 1.0, "generation": 0.7, "kind": 0.5, "load": 0.3, "split": 0.3, "chip": 0.15}
+"""How unlike each other two points of a model and engine are whose names differ. No published point
+is from several GPU hosts, so the interval of a candidate on several hosts is wide."""
+_NAMES = ("engine", "model", *_UNLIKE)
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """Standard deviations of what a model adds to the logarithm of a time."""
+
+    model: float
+    """With any engine."""
+    engine: float
+    """With one engine."""
+    generation: float
+    """With one engine on one generation of hardware."""
+    near: float
+    """Near a point of that engine."""
+    noise: float
+
+    @property
+    def whole(self) -> float:
+        """Without any point."""
+        parts = (self.model, self.engine, self.generation, self.near, self.noise)
+        return math.sqrt(sum(part**2 for part in parts))
+
+
+_BETWEEN = _Scale(0.08, 0.15, 0.1, 0.15, 0.05)
+_FIRST = _Scale(0.0, 0.3, 0.2, 0.3, 0.1)
 
 
 @dataclass(frozen=True)
@@ -58,7 +67,7 @@ class Traits:
     numbers: Array
     """Columns as in `SCALES`; the first is the logarithm of the batch."""
     names: dict[str, Names]
-    """Names by key of `_UNLIKE`."""
+    """Names by key of `_NAMES`."""
 
     def __len__(self) -> int:
         """Return the number of entries."""
@@ -67,6 +76,9 @@ class Traits:
     def take(self, index: NDArray[np.intp] | NDArray[np.bool_]) -> "Traits":
         """Return a selection of entries."""
         return Traits(self.numbers[index], {key: value[index] for key, value in self.names.items()})
+
+
+_NOTHING = Traits(np.zeros((0, len(SCALES))), {key: np.zeros(0, np.str_) for key in _NAMES})
 
 
 def traits(
@@ -104,7 +116,7 @@ def traits(
     kind = "tpu" if accelerator.startswith("tpu") else "gpu"
     names = {
         "engine": engine_of(engine),
-        "generation": _GENERATION.get(accelerator, accelerator),
+        "generation": generation_of(accelerator),
         "kind": kind,
         "chip": accelerator,
         "load": load,
@@ -115,20 +127,11 @@ def traits(
     return [*(math.log(max(1e-3, value)) for value in numbers), math.log2(bits)], names
 
 
-def engine_of(text: str) -> str:
-    """Return the engine that the text of a published row, or a user, names.
-
-    No published row is for TGI. It has its own name, so its interval is wider.
-    """
-    known = {"vllm": "vllm", "sglang": "sglang", "tgi": "tgi"}
-    return next((name for word, name in known.items() if text.lower().startswith(word)), "tensorrt")
-
-
 def gather(entries: Sequence[tuple[list[float], dict[str, str]]]) -> Traits:
     """Return entries as `Traits`."""
     return Traits(
         np.array([numbers for numbers, _ in entries]),
-        {key: np.array([names[key] for _, names in entries]) for key in _UNLIKE},
+        {key: np.array([names[key] for _, names in entries]) for key in _NAMES},
     )
 
 
@@ -139,8 +142,8 @@ def traits_of(point: Point) -> tuple[list[float], dict[str, str]]:
         engine=row["engine"],
         accelerator=row["accelerator"],
         batch=point.sequences,
-        given=float(row["input_tokens"]),
-        made=float(row["output_tokens"]),
+        given=float(point.work.given[0]),
+        made=float(point.work.made[0]),
         chips=point.chips,
         active=point.shape.active_billion,
         total=point.shape.parameters_billion,
@@ -151,34 +154,24 @@ def traits_of(point: Point) -> tuple[list[float], dict[str, str]]:
 
 
 def residuals(found: Sequence[Point]) -> Array:
-    """Return the logarithm of published over computed step time."""
-    count = np.array([point.sequences for point in found])
-    computed = step(stack([point.work for point in found]), count).seconds
-    true = [
-        point.sequences * point.replicas / point.published
-        if point.quantity == "output tokens/s"
-        else point.published / 1e3
-        for point in found
-    ]
-    return np.log(np.array(true) / computed)
+    """Return the logarithms of published over calculated times."""
+    one = stack([point.work for point in found])
+    true = np.array([published_seconds(point) for point in found])
+    return np.log(true / calculated(one, loads_of(found)))
 
 
 @dataclass(frozen=True)
-class Correction:
-    """A fitted correction."""
+class _Process:
+    """The process of one model, fitted."""
 
+    scale: _Scale
     at: Traits
     weights: Array
     factor: Array
     """Inverse of the lower Cholesky factor of the covariance."""
 
-    def mean(self, wanted: Traits, batches: Array | None = None) -> Array:
-        """Return the logarithm to add to computed step times, one for each entry.
-
-        With `batches`, return one for each entry and batch, and ignore the entries' own batch. The
-        batch is a separate factor of the kernel, so this takes one matrix product.
-        """
-        near, common = _kernel(wanted, self.at, has_batch=batches is None)
+    def mean(self, wanted: Traits, batches: Array | None) -> Array:
+        near, common = _kernel(self.scale, wanted, self.at, has_batch=batches is None)
         if batches is None:
             return (near + common) @ self.weights
         distance = (np.log(batches)[:, None] - self.at.numbers[None, :, 0]) / SCALES[0]
@@ -186,75 +179,203 @@ class Correction:
         return near @ (by_batch * self.weights).T + (common @ self.weights)[:, None]
 
     def deviation(self, wanted: Traits) -> Array:
-        """Return the standard deviation of that logarithm."""
-        near, common = _kernel(wanted, self.at, has_batch=True)
+        near, common = _kernel(self.scale, wanted, self.at, has_batch=True)
         explained = np.sum(((near + common) @ self.factor.T) ** 2, axis=1)
-        return np.sqrt(np.maximum(_NOISE, _NEAR + _COMMON + _NOISE - explained))
+        least = self.scale.noise**2
+        return np.sqrt(np.maximum(least, self.scale.whole**2 - explained))
 
 
-def _kernel(one: Traits, other: Traits, *, has_batch: bool) -> tuple[Array, Array]:
-    """Return the covariance of the local part and of the common part."""
+class Correction:
+    """What is known about times of one kind, model by model; a model is fitted when asked for."""
+
+    def __init__(self, scale: _Scale, at: Traits, target: Array) -> None:
+        """Take points and their residuals."""
+        self._scale, self._at, self._target = scale, at, target
+        self._fitted: dict[str, _Process | None] = {}
+        self._inverses: dict[str, tuple[Array, Array]] = {}
+
+    def mean(self, wanted: Traits, batches: Array | None = None) -> Array:
+        """Return the logarithm to add to calculated times, one for each entry.
+
+        With `batches`, return one for each entry and batch, and ignore the entries' own batch. The
+        batch is a separate factor of the kernel, so this takes one matrix product.
+        """
+        shape = (len(wanted),) if batches is None else (len(wanted), len(batches))
+        found = np.zeros(shape)
+        for index, process in self._of_models(wanted):
+            if process is not None:
+                found[index] = process.mean(wanted.take(index), batches)
+        return found
+
+    def deviation(self, wanted: Traits) -> Array:
+        """Return the standard deviation of that logarithm by the process, before calibration."""
+        found = np.full(len(wanted), self._scale.whole)
+        for index, process in self._of_models(wanted):
+            if process is not None:
+                found[index] = process.deviation(wanted.take(index))
+        return found
+
+    def unknown(self, wanted: Traits) -> Array:
+        """Return what is not known about each entry: 0 beside many points, 1 without any."""
+        least, whole = self._scale.noise, self._scale.whole
+        return np.clip((self.deviation(wanted) - least) / (whole - least), 0.0, 1.0)
+
+    def without(self, away: NDArray[np.intp]) -> tuple[Array, Array]:
+        """Return mean and what is unknown of points, given all others of their model.
+
+        Uses blocks of the inverse, which is equivalent to solving without them and much faster.
+
+        Args:
+            away: Places among the points of this correction; a point that is not among them has
+                -1, no mean, and everything unknown.
+        """
+        mean, unknown = np.zeros(len(away)), np.ones(len(away))
+        least, whole = self._scale.noise, self._scale.whole
+        names = self._at.names["model"]
+        inside = np.flatnonzero(away >= 0)
+        for model in np.unique(names[away[inside]]):
+            of_model = np.flatnonzero(names == model)
+            inverse, product = self._inverse(str(model), of_model)
+            mine = inside[names[away[inside]] == model]
+            places, which = np.unique(np.searchsorted(of_model, away[mine]), return_inverse=True)
+            block = np.linalg.inv(inverse[np.ix_(places, places)])
+            found = self._target[of_model[places]] - block @ product[places]
+            deviation = np.sqrt(np.maximum(least**2, np.diag(block)))
+            mean[mine] = found[which]
+            unknown[mine] = np.clip((deviation[which] - least) / (whole - least), 0.0, 1.0)
+        return mean, unknown
+
+    def _inverse(self, model: str, index: NDArray[np.intp]) -> tuple[Array, Array]:
+        """Return the inverse of the covariance of a model's points, and its product with them."""
+        if model not in self._inverses:
+            found = np.asarray(
+                np.linalg.inv(_covariance(self._scale, self._at.take(index))), dtype=np.float64
+            )
+            self._inverses[model] = found, found @ self._target[index]
+        return self._inverses[model]
+
+    def _of_models(self, wanted: Traits) -> list[tuple[NDArray[np.intp], _Process | None]]:
+        names = wanted.names["model"]
+        return [
+            (np.flatnonzero(names == model), self._process(str(model)))
+            for model in np.unique(names)
+        ]
+
+    def _process(self, model: str) -> _Process | None:
+        if model not in self._fitted:
+            index = np.flatnonzero(self._at.names["model"] == model)
+            known = len(index) > 0
+            at, target = self._at.take(index), self._target[index]
+            self._fitted[model] = _fitted(self._scale, at, target) if known else None
+        return self._fitted[model]
+
+
+def _fitted(scale: _Scale, at: Traits, target: Array) -> _Process:
+    inverse = np.linalg.inv(np.linalg.cholesky(_covariance(scale, at)))
+    factor = np.asarray(inverse, dtype=np.float64)
+    return _Process(scale, at, factor.T @ (factor @ target), factor)
+
+
+def _covariance(scale: _Scale, at: Traits) -> Array:
+    near, common = _kernel(scale, at, at, has_batch=True)
+    return near + common + scale.noise**2 * np.eye(len(at))
+
+
+def _kernel(scale: _Scale, one: Traits, other: Traits, *, has_batch: bool) -> tuple[Array, Array]:
+    """Return the covariance of the local part and of the common part, for one model."""
     first = 0 if has_batch else 1
     left = one.numbers[:, first:] / SCALES[first:]
     right = other.numbers[:, first:] / SCALES[first:]
     square = (left**2).sum(1)[:, None] + (right**2).sum(1)[None, :] - 2 * left @ right.T
-    apart = {key: _unlike(one.names[key], other.names[key]) for key in _UNLIKE}
+    engine = 1 - _unlike(one.names["engine"], other.names["engine"])
     penalty = np.zeros_like(square)
     for key, weight in _UNLIKE.items():
-        penalty += weight * apart[key]
-    shared = 0.7 * apart["engine"] + 0.7 * apart["generation"] + 0.5 * apart["kind"]
-    return _NEAR * np.exp(-0.5 * np.maximum(square, 0) - penalty), _COMMON * np.exp(-shared)
-
-
-def covariance(one: Traits, other: Traits) -> Array:
-    """Return the covariance of two sets, without the noise of points."""
-    near, common = _kernel(one, other, has_batch=True)
-    return near + common
-
-
-@dataclass(frozen=True)
-class LeftOut:
-    """All points, prepared for leaving any of them out."""
-
-    inverse: Array
-    """Inverse of the covariance, including the noise of points."""
-    target: Array
-
-    def estimate(self, away: NDArray[np.intp]) -> tuple[Array, Array]:
-        """Return mean and standard deviation of some residuals, given all the others.
-
-        It uses blocks of the inverse, which is equivalent to solving without them and much faster.
-        """
-        block = np.linalg.inv(self.inverse[np.ix_(away, away)])
-        mean = self.target[away] - block @ (self.inverse @ self.target)[away]
-        return mean, np.sqrt(np.maximum(_NOISE, np.diag(block)))
-
-
-def left_out(at: Traits, target: Array) -> LeftOut:
-    """Return points and their residuals, prepared for leaving any of them out."""
-    inverse = np.linalg.inv(covariance(at, at) + _NOISE * np.eye(len(at)))
-    return LeftOut(np.asarray(inverse, dtype=np.float64), target)
+        penalty += weight * _unlike(one.names[key], other.names[key])
+    generation = engine * (1 - _unlike(one.names["generation"], other.names["generation"]))
+    common = scale.model**2 + scale.engine**2 * engine + scale.generation**2 * generation
+    return scale.near**2 * engine * np.exp(-0.5 * np.maximum(square, 0) - penalty), common
 
 
 def _unlike(one: Names, other: Names) -> Array:
     """Return 1 where names differ; compares numbers, which is faster than comparing text."""
-    every, numbers = np.unique(np.concatenate([one, other]), return_inverse=True)
-    del every
+    numbers = np.unique(np.concatenate([one, other]), return_inverse=True)[1]
     mine, theirs = numbers[: len(one)], numbers[len(one) :]
     return (mine[:, None] != theirs[None, :]).astype(np.float64)
 
 
-def fit(at: Traits, target: Array) -> Correction:
-    """Return the correction fitted to points and their residuals."""
-    near, common = _kernel(at, at, has_batch=True)
-    covariance = near + common + _NOISE * np.eye(len(at))
-    inverse = np.linalg.inv(np.linalg.cholesky(covariance))
-    factor: Array = np.asarray(inverse, dtype=np.float64)
-    return Correction(at, factor.T @ (factor @ target), factor)
+def corrections_of(found: Sequence[Point], target: Array) -> tuple[Correction, Correction]:
+    """Return the corrections of times between tokens, and of times to the first token."""
+    every = gather([traits_of(point) for point in found])
+    is_first = loads_of(found).is_first
+    at, first = np.flatnonzero(~is_first), np.flatnonzero(is_first)
+    return (
+        Correction(_BETWEEN, every.take(at), target[at]),
+        Correction(_FIRST, every.take(first), target[first]),
+    )
+
+
+class _Published(Correction):
+    """The correction by all published points; those of a model are read when it is asked for."""
+
+    def __init__(self, scale: _Scale, *, is_first: bool) -> None:
+        super().__init__(scale, _NOTHING, np.zeros(0))
+        self._is_first = is_first
+
+    def _process(self, model: str) -> _Process | None:
+        if model not in self._fitted:
+            found = [
+                point
+                for point in points_of_model(model)
+                if (point.quantity == FIRST) == self._is_first and not is_derived(point)
+            ]
+            self._fitted[model] = (
+                _fitted(
+                    self._scale, gather([traits_of(point) for point in found]), residuals(found)
+                )
+                if found
+                else None
+            )
+        return self._fitted[model]
 
 
 @cache
+def _corrections() -> tuple[Correction, Correction]:
+    return _Published(_BETWEEN, is_first=False), _Published(_FIRST, is_first=True)
+
+
 def correction() -> Correction:
-    """Return the correction of all published points."""
-    found = points()
-    return fit(gather([traits_of(point) for point in found]), residuals(found))
+    """Return the correction of times between tokens, by all published points."""
+    return _corrections()[0]
+
+
+def first_correction() -> Correction:
+    """Return the correction of times to the first token, by all published points."""
+    return _corrections()[1]
+
+
+def forget() -> None:
+    """Forget both, so that the next use fits them to rows that were added."""
+    _corrections.cache_clear()
+
+
+def reach_of(wanted: Traits, unknown: Array, quantity: str) -> Array:
+    """Return the logarithm of the factor up and down that holds 80 % of such estimates.
+
+    Args:
+        wanted: Traits of the estimates.
+        unknown: What is not known about each, as `Correction.unknown` returns it.
+        quantity: One of `points.QUANTITIES`.
+    """
+    widths = table("reached")["intervals"][quantity]
+    keys = np.char.add(np.char.add(wanted.names["engine"], " "), wanted.names["kind"])
+    found = np.zeros(len(wanted))
+    for key in np.unique(keys):
+        one, at = widths.get(str(key), widths["any"]), keys == key
+        found[at] = one["known"] + (one["unknown"] - one["known"]) * unknown[at]
+    return found
+
+
+def interval_key(point: Point) -> str:
+    """Return the name of a point's widths in data/reached.yaml."""
+    kind = "tpu" if point.row["accelerator"].startswith("tpu") else "gpu"
+    return f"{engine_of(point.row['engine'])} {kind}"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from planner.speed import points as published
-from planner.speed.correction import correction
+from planner.speed.correction import forget
 
 METADATA = ("accelerator", "chips", "precision")
 """What `vllm bench serve` does not know: keys of its option `--metadata`. `model` is optional."""
@@ -44,7 +44,7 @@ def include(found: Sequence[Mapping[str, str]]) -> None:
     """Fit the correction to these rows too, from now on and for this process."""
     published.ADDED.extend(found)
     published.points.cache_clear()
-    correction.cache_clear()
+    forget()
 
 
 def _row(result: Any) -> Mapping[str, str]:
@@ -81,6 +81,8 @@ def _row(result: Any) -> Mapping[str, str]:
         "output_tokens": f"{one['total_output_tokens'] / count:.0f}",
         "lengths": "mean of the requests",
         "load": f"{one['max_concurrency']} concurrent",
+        "requests": f"{count:.0f}",
+        "link_gb_per_s": str(one.get("link_gb_per_s") or ""),
         "output_tokens_per_second": f"{one['output_throughput']:.1f}",
         "ttft_ms": f"{one['mean_ttft_ms']:.1f}",
         "ttft_stat": "mean",

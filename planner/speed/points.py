@@ -10,6 +10,7 @@ from gke_inference.sizing.memory import RUNTIME_MEMORY_GB, kv_copies, kv_token_b
 from gke_inference.sizing.shapes import ModelShape, shape_of
 from planner.fit.chips import ACCELERATORS, accelerator
 from planner.fit.tables import DATA
+from planner.speed.constants import reached_of
 from planner.speed.links import HIGH_THROUGHPUT
 from planner.speed.roofline_step import Work, most_kept_busy, work
 
@@ -36,7 +37,7 @@ class Point:
 
     row: Mapping[str, str]
     quantity: str
-    """`output tokens/s`, `ms between tokens` or `ms to first token`."""
+    """One of `QUANTITIES`."""
     published: float
     work: Work
     shape: ModelShape
@@ -44,8 +45,24 @@ class Point:
     """Chips per replica."""
     replicas: float
     sequences: float
+    asked: float
+    """Requests that clients kept in flight; `sequences` if it is not stated."""
+    waves: float
+    """Requests of the whole run, divided by those in flight."""
 
 
+THROUGHPUT, BETWEEN, FIRST = "output tokens/s", "ms between tokens", "ms to first token"
+QUANTITIES = (THROUGHPUT, BETWEEN, FIRST)
+"""What a point can be, each with its own error."""
+LOOPS = "closed_loops.csv"
+"""Rows of closed loops from a public collection, beside those of benchmarks.csv."""
+_MEAN_OF_NOMINAL = {"inferencex": 0.9}
+"""Mean length over the stated one: InferenceX draws lengths between 0.8 and 1 times it
+(benchmarks/*.sh, `--random-range-ratio`)."""
+_WAVES_OF_KIND, _WAVES = {"measured": 3.0}, 10.0
+"""Requests over concurrency: InferenceX sends ten times as many (`--num-prompts`), our own
+measurements three times (docs/benchmarks.md). Ten for other rows: assumed."""
+_FIRST_STATS = ("mean", "median", "p50")
 ADDED: list[Mapping[str, str]] = []
 """Rows of this process' user, to fit beside the published ones (`planner.speed.measured`)."""
 
@@ -57,9 +74,33 @@ def rows() -> list[dict[str, str]]:
 
 
 @cache
+def loops() -> tuple[dict[str, str], ...]:
+    """Return the rows of `LOOPS`, also those with a `note`, which cannot be as they are stated."""
+    with (DATA / LOOPS).open(newline="") as file:
+        return tuple(csv.DictReader(file))
+
+
+@cache
 def points() -> tuple[Point, ...]:
     """Return every quantity of the data, and of rows added, that the steady-state model covers."""
-    return tuple(points_of([*rows(), *ADDED]))
+    return tuple(points_of(_usable()))
+
+
+def points_of_model(size: str) -> list[Point]:
+    """Return the points of one model, by its size in billions, such as `70.6`."""
+    return points_of([row for row in _usable() if _size(_name(row)) == size])
+
+
+def _usable() -> list[Mapping[str, str]]:
+    return [*rows(), *(row for row in loops() if not row["note"]), *ADDED]
+
+
+@cache
+def _size(name: str) -> str:
+    try:
+        return f"{shape_of(name).parameters_billion:g}"
+    except ValueError:
+        return ""
 
 
 def points_of(found: Sequence[Mapping[str, str]]) -> list[Point]:
@@ -161,7 +202,8 @@ def sequences_of(
         knees: Throughput of the same system, with the requests in the server.
     """
     chip = accelerator(row["accelerator"])
-    reach = float(row["input_tokens"]) + float(row["output_tokens"]) / 2
+    part = _MEAN_OF_NOMINAL.get(row["kind"], 1.0)
+    reach = part * (float(row["input_tokens"]) + float(row["output_tokens"]) / 2)
     memory = (chip.memory_gb * 0.92 - RUNTIME_MEMORY_GB[chip.kind]) * chips
     tokens = (memory - shape.weights_gb) * 1e9 / kv_token_bytes(shape, kv_bits)
     # the published server held more than the memory model allows, so the capacity is unknown
@@ -176,8 +218,15 @@ def sequences_of(
 
 
 def kv_bits_of(row: Mapping[str, str], shape: ModelShape) -> int:
-    """Return the bits of the KV cache; quantized servers, except vLLM, quantize it as well."""
-    return 8 if shape.bits < 16 and not row["engine"].startswith("vLLM") else 16
+    """Return the bits of the KV cache.
+
+    Quantized servers quantize it as well. vLLM does so only if asked, as by InferenceX
+    (benchmarks/70b_fp8_h200_slurm.sh @409e9a4, `kv-cache-dtype: fp8`).
+    """
+    quantizes = not row["engine"].startswith("vLLM") or (
+        row["kind"] == "inferencex" and row["engine"] == "vLLM"
+    )
+    return 8 if shape.bits < 16 and quantizes else 16
 
 
 def _quantities(row: Mapping[str, str], knees: Sequence[Knee]) -> list[Point]:
@@ -185,7 +234,8 @@ def _quantities(row: Mapping[str, str], knees: Sequence[Knee]) -> list[Point]:
         shape = shape_of_row(row)
     except ValueError:
         return []
-    given, made = float(row["input_tokens"]), _number(row["output_tokens"])
+    part = _MEAN_OF_NOMINAL.get(row["kind"], 1.0)
+    given, made = part * float(row["input_tokens"]), part * _number(row["output_tokens"])
     if made <= 0 or shape.embedding:
         return []
     chips, replicas = group(shape, row)
@@ -203,17 +253,29 @@ def _quantities(row: Mapping[str, str], knees: Sequence[Knee]) -> list[Point]:
         made=made,
         groups=groups,
         backend=HIGH_THROUGHPUT,
+        link_gbps=_number(row.get("link_gb_per_s", "")) or None,
+        reached=reached_of(row["engine"], row["accelerator"], shape),
     )
     count = min(sequences_of(row, shape, chips, kv_bits, knees), float(most_kept_busy(one)[0]))
     found: list[Point] = []
 
+    asked = _UNIT.match(row["load"])
+    in_flight = max(count, float(asked[1])) if asked else count
+    waves = _WAVES_OF_KIND.get(row["kind"], _WAVES)
+    if asked and _number(row.get("requests", "")):
+        waves = max(1.0, float(row["requests"]) / float(asked[1]))
+
     def add(quantity: str, published: float) -> None:
-        found.append(Point(row, quantity, published, one, shape, chips, replicas, count))
+        found.append(
+            Point(row, quantity, published, one, shape, chips, replicas, count, in_flight, waves)
+        )
 
     if row["output_tokens_per_second"] and not row["load"].startswith(_NO_STEADY_STATE):
-        add("output tokens/s", float(row["output_tokens_per_second"]))
+        add(THROUGHPUT, float(row["output_tokens_per_second"]))
     if row["tpot_ms"] and row["tpot_stat"] != "NTPOT" and "concurrent" in row["load"]:
-        add("ms between tokens", float(row["tpot_ms"]))
+        add(BETWEEN, float(row["tpot_ms"]))
+    if row["ttft_ms"] and row["ttft_stat"] in _FIRST_STATS and asked:
+        add(FIRST, float(row["ttft_ms"]))
     return found
 
 

@@ -2,8 +2,9 @@
 
 A load is reduced to one mean step: `sequences` decode, at a context of the prompt and half the
 answer, while the same steps compute the prompts of the sequences that replace finished ones. A step
-takes the longer of compute and memory time, plus collectives and a fixed time. The equations are
-those of `roofline.CostModel`, on arrays. `correction` adjusts them to real engines.
+takes the longer of compute and memory time, plus collectives and fixed times. The equations are
+those of `roofline.CostModel`, on arrays. What an engine reaches of the hardware is a `Reached`:
+`constants` has those that fit published measurements, and `correction` adjusts single models.
 
 With pipeline stages, the sequences are divided into as many micro-batches. Each is a step of its
 own, which passes all stages in series.
@@ -29,15 +30,59 @@ from planner.speed.speculation import Speculation, head_billion, pass_seconds
 
 Array = NDArray[np.float64]
 
-_PREFILL, _DECODE = 0.5, 0.65
-_OVERHEAD = {"gpu": 0.003, "tpu": 0.001, "cpu": 0.003}
-_EACH = {"gpu": 0.0, "tpu": 0.0001, "cpu": 0.0}
-_MIXTURE = {"gpu": 2.5, "tpu": 3.0, "cpu": 2.5}
-"""Round values in the middle of the range of the families in docs/reference/engine-model.md; the
-correction is relative to them. The fixed time was chosen from 1, 2 and 3 ms, and the time per
-sequence on TPU from 0 to 0.4 ms, by their errors on held-out points: vLLM serves Gemma 4 on one v6e
-or v5e chip at 5 to 8 ms a step for 1 to 8 sequences, and 26 to 46 ms for 64, which neither compute
-nor memory explains."""
+_MOST_WAITING = 3.0
+"""Requests that wait for each that runs, at most: more are a server that refuses or fails."""
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What an engine reaches of its hardware, and its additional times, in seconds.
+
+    The defaults are round values in the middle of the range of docs/reference/engine-model.md,
+    without times of layers and requests. Plans take theirs from `constants`.
+    """
+
+    compute: float = 0.5
+    """Share of peak compute that matrix products reach."""
+    attention: float = 0.5
+    """Share of the peak at 16 bits that attention reaches."""
+    memory: float = 0.65
+    """Share of peak bandwidth that reading weights reaches."""
+    cache: float = 0.65
+    """Share of peak bandwidth that reading the KV cache reaches."""
+    mixture: float = 2.5
+    """Factor by which a mixture of experts computes slower than a dense model of its size."""
+    scattered: float = 1.0
+    """Factor by which it reads its weights slower."""
+    fixed: float = 0.003
+    """Time of a step: scheduling, launch and sampling."""
+    layer: float = 0.0
+    """Time of a step for each layer: launches of small kernels."""
+    each: float = 0.0
+    """Time of a step for each of its sequences."""
+    latency: float = 1.0
+    """Factor on the latency of messages."""
+    link: float = 1.0
+    """Share of the bandwidth of links that messages reach."""
+    beside: float = 1.0
+    """Share of the time that prompts add to a step for which other sequences wait."""
+    first: float = 0.0
+    """Time of a request outside its steps: HTTP, tokens from text, first scheduling."""
+    own: float = 1.0
+    """Factor on a prompt's own steps, for its first token."""
+    burst: float = 1.0
+    """Factor on the wait for prompts that arrive together in a closed loop."""
+
+
+REACHED = tuple(each.name for each in fields(Reached))
+DEFAULT = Reached()
+MACHINE_LINKS_GBPS = {"nvidia-l4": 8.0}
+"""Bandwidth between the chips of a machine, one way, where it is not that of the chip. G2: its L4
+communicate over PCIe without peer-to-peer access. With 32 GB/s, the published points with four L4
+take 1.42 to 1.48 times the estimate; with 8 GB/s, 1.24 to 1.29 times. G4 keeps the 64 GB/s of its
+RTX PRO 6000: Google connects them with a fabric of its own (cloud.google.com/blog, G4 VMs P2P
+fabric). Other machines with PCIe and without peer-to-peer access reach about 16 GB/s, as profiled
+by LLMServingSim; a measurement on one states it (`link_gb_per_s`)."""
 
 
 @dataclass(frozen=True)
@@ -64,12 +109,12 @@ class Work:
     windowed: Array
     """Fraction of layers that are windowed."""
     bits: Array
-    mixture: Array
-    """Factor by which compute is slower than for a dense model."""
     copies: Array
     """Copies of the layers without experts: one per device with expert parallelism, else 1."""
     peak: Array
     """Operations per second of the chips of a stage."""
+    peak_16: Array
+    """The same at 16 bits, as attention computes."""
     bandwidth: Array
     """Memory bandwidth of the chips of a stage, in bytes per second."""
     stages: Array
@@ -77,9 +122,6 @@ class Work:
     """Latency of all messages of a step, in seconds."""
     link_token: Array
     """Time of the messages per token of a micro-batch, in seconds."""
-    overhead: Array
-    each: Array
-    """Time per sequence of a step that neither compute nor memory explains, in seconds."""
     given: Array
     """Tokens per prompt that are computed."""
     cached: Array
@@ -96,6 +138,23 @@ class Work:
     """Draft passes on the accelerator in a step."""
     head: Array
     """Time of a draft pass for the logits and the launches, in seconds."""
+    compute: Array
+    """This field and the next ones are those of `Reached`; `mixture` and `scattered` are 1 for a
+    dense model."""
+    attention: Array
+    memory: Array
+    cache: Array
+    mixture: Array
+    scattered: Array
+    fixed: Array
+    layer: Array
+    each: Array
+    latency: Array
+    link: Array
+    beside: Array
+    first: Array
+    own: Array
+    burst: Array
 
     def take(self, index: Any) -> "Work":
         """Return a selection of candidates, by a NumPy index."""
@@ -128,6 +187,8 @@ class Step:
     """Parts of a step without prompts."""
     mixed: "Parts"
     """Parts of a step that also computes prompts."""
+    prompt: Array
+    """Duration of the steps that compute one prompt and nothing else."""
 
 
 @dataclass(frozen=True)
@@ -166,6 +227,8 @@ def work(
     adapters: int = 0,
     backend: str = ALLGATHER,
     guess: Speculation | None = None,
+    reached: Reached = DEFAULT,
+    link_gbps: float | None = None,
 ) -> Work:
     """Return the work of one candidate.
 
@@ -184,30 +247,37 @@ def work(
         adapters: Different LoRA adapters among the requests.
         backend: All-to-all backend of an expert-parallel replica: one of `links.BACKENDS`.
         guess: Speculative decoding, or None.
+        reached: What the engine reaches of the hardware.
+        link_gbps: Bandwidth between the chips of the machine, one way, in 10^9 bytes per second;
+            None for that of `machine_links`.
     """
+    if link_gbps is None:
+        link_gbps = MACHINE_LINKS_GBPS.get(chip.name, chip.link_gbps)
+    chip = replace(chip, link_gbps=link_gbps)
+    if not shape.is_mixture:
+        reached = replace(reached, mixture=1.0, scattered=1.0)
     sizes = _sizes(shape, kv_token_bytes(shape, kv_bits) * kv_copies(shape, tensor / groups))
     links = _links_of(shape, chip, tensor, stages, network, groups, backend)
     rates = (
-        _MIXTURE[chip.kind] if shape.is_mixture else 1.0,
         groups,
         peak_flops(chip, shape.bits) * tensor,
+        peak_flops(chip, 16) * tensor,
         chip.bandwidth_gbps * 1e9 * tensor,
         stages,
         links.fixed,
         links.per_token,
-        _OVERHEAD[chip.kind],
-        _EACH[chip.kind],
     )
     lengths = (given * (1 - prefix_share), given * prefix_share, made, adapters)
-    drafts = _drafts(shape, chip.bandwidth_gbps * 1e9 * tensor, guess)
-    return Work(*(np.array([float(value)]) for value in (*sizes, *rates, *lengths, *drafts)))
+    drafts = _drafts(shape, chip.bandwidth_gbps * 1e9 * tensor * reached.memory, guess)
+    numbers = (*sizes, *rates, *lengths, *drafts, *(getattr(reached, name) for name in REACHED))
+    return Work(*(np.array([float(value)]) for value in numbers))
 
 
 def _drafts(shape: ModelShape, bandwidth: float, guess: Speculation | None) -> tuple[float, ...]:
     """Return the fields of `Work` on speculative decoding, in their order."""
     if guess is None:
         return (0.0, 1.0, 0.0, 0.0)
-    read = head_billion(shape.hidden) * 1e9 * shape.bits / 8 / bandwidth / _DECODE
+    read = head_billion(shape.hidden) * 1e9 * shape.bits / 8 / bandwidth
     passes = guess.tokens if guess.has_passes else 0
     return (guess.tokens, guess.length, passes, read + pass_seconds())
 
@@ -280,7 +350,7 @@ def step(one: Work, sequences: Array) -> Step:
     length = one.given + one.cached + one.made / 2
     seen = (1 - one.windowed) * length + one.windowed * np.minimum(length, one.window)
     pairs = chunk * (one.cached + one.given / 2)
-    fixed = one.overhead + count * one.each
+    fixed = one.fixed + one.layer * one.layers + count * one.each
     slower = adapter_factor(np.minimum(one.adapters, count))
     verified = count * (1 + one.drafted)
     drafts = one.passes * _draft_seconds(one, count, count * seen, slower)
@@ -301,8 +371,16 @@ def step(one: Work, sequences: Array) -> Step:
     )
     decode = alone.seconds / one.accepted
     both = _of_one_token(alone, mixed, one.accepted)
-    seconds = (1 - part) * decode + part * both
-    return Step(seconds, decode, mixed.seconds, both, batches, chunk, part, alone, mixed)
+    seconds = decode + part * one.beside * (both - decode)
+    of_chunk = one.given / chunk
+    prompt = (
+        np.maximum(
+            _compute(one, chunk, pairs) * of_chunk, _memory(one, chunk, one.cached + one.given)
+        )
+        + _links(one, chunk * of_chunk)
+        + fixed
+    )
+    return Step(seconds, decode, mixed.seconds, both, batches, chunk, part, alone, mixed, prompt)
 
 
 def _of_one_token(alone: Parts, mixed: Parts, accepted: Array) -> Array:
@@ -324,8 +402,9 @@ def _draft_seconds(one: Work, count: Array, context: Array, slower: Array) -> Ar
 
 
 def _compute(one: Work, tokens: Array, pairs: Array) -> Array:
-    flops = 2e9 * one.active * tokens + 4.0 * one.layers * one.query_width * pairs
-    return flops / one.peak / _PREFILL * one.mixture
+    products = 2e9 * one.active * tokens / one.peak / one.compute * one.mixture
+    attention = 4.0 * one.layers * one.query_width * pairs / one.peak_16 / one.attention
+    return products + attention
 
 
 def _memory(one: Work, tokens: Array, context: Array) -> Array:
@@ -338,11 +417,38 @@ def _memory(one: Work, tokens: Array, context: Array) -> Array:
         expert=one.expert,
         copies=one.copies,
     )
-    return (touched * 1e9 * one.bits / 8 + context * one.kv_bytes) / one.bandwidth / _DECODE
+    weights = touched * 1e9 * one.bits / 8 / one.memory * one.scattered
+    return (weights + context * one.kv_bytes / one.cache) / one.bandwidth
 
 
 def _links(one: Work, tokens: Array) -> Array:
-    return one.link_fixed + tokens * one.link_token
+    return one.link_fixed * one.latency + tokens * one.link_token / one.link
+
+
+def first_token(one: Work, made: Step) -> Array:
+    """Return the time to the first token of a request that waits for no other, in seconds."""
+    return one.first + one.own * made.prompt + 0.5 * made.decode
+
+
+def first_token_of_loop(
+    one: Work, made: Step, sequences: Array, asked: Array, waves: Array
+) -> Array:
+    """Return the mean time to the first token in a closed loop, in seconds.
+
+    All clients send their first request at once, so each prompt of the first wave waits for half
+    of the others; later waves are spread out. Requests beyond the KV cache wait for a sequence.
+
+    Args:
+        one: Work of each loop.
+        made: Its mean step.
+        sequences: Sequences that run at once.
+        asked: Requests that clients keep in flight.
+        waves: Requests of the whole run, divided by those in flight.
+    """
+    burst = one.burst * np.maximum(0.0, sequences - 1) * made.prompt / (2 * waves)
+    waiting = np.clip(asked / sequences - 1, 0.0, _MOST_WAITING)
+    queue = waiting * made.seconds * one.made * (1 - 1 / waves)
+    return first_token(one, made) + burst + queue
 
 
 def most_kept_busy(one: Work) -> Array:

@@ -5,16 +5,18 @@ throughput and the time between tokens. By Little's law, the batch and the durat
 determine the arrival rate. Percentiles: with Poisson arrivals, the number of requests in an engine
 is close to Poisson, so the 95th percentile of the time between tokens is that of a batch larger by
 1.645 times its square root. Prompts wait for each other as in an M/D/1 queue (one server, fixed
-times), whose server is busy in the fraction of steps that compute prompts.
+times), whose server is busy in the fraction of steps that compute prompts. Closed loops, in which
+published times are measured, wait differently (`roofline_step.first_token_of_loop`): no plan has
+the burst with which they begin.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from gke_inference.sizing.memory import STEP_TOKENS
-from planner.speed.correction import Z80, Correction, Traits
-from planner.speed.roofline_step import Array, Work, most_kept_busy, step
+from planner.speed.correction import Correction, Traits, correction, first_correction, reach_of
+from planner.speed.points import BETWEEN, FIRST
+from planner.speed.roofline_step import Array, Work, first_token, most_kept_busy, step
 
 BATCHES: Array = np.unique(np.round(2.0 ** np.arange(0, 10.01, 0.25))).astype(np.float64)
 _TAIL95 = 1.645
@@ -41,35 +43,34 @@ class Curves:
     """1 if the KV cache holds the 95th percentile of the batch."""
 
 
-def curves(one: Work, fitted: Correction, wanted: Traits, room_sequences: Array) -> Curves:
+def curves(one: Work, wanted: Traits, room_sequences: Array) -> Curves:
     """Return the curves of candidates.
 
     Args:
         one: Work of the candidates.
-        fitted: Fitted correction.
         wanted: Traits of the candidates; their batch is not used.
         room_sequences: Sequences of this load that the KV cache of each candidate holds.
     """
     wide = one.column()
-    factor = np.exp(fitted.mean(wanted, BATCHES))
+    factor = np.exp(correction().mean(wanted, BATCHES))
+    first = np.exp(first_correction().mean(wanted, BATCHES))
     batches = BATCHES[None, :]
     tail = batches + _TAIL95 * np.sqrt(batches)
     mean, worse = step(wide, batches), step(wide, tail)
-    chunks = np.ceil(np.maximum(1.0, wide.given) / STEP_TOKENS)
-    own = chunks * mean.with_prompt + 0.5 * mean.decode
+    own = first_token(wide, mean) * first
     busy = np.minimum(_SATURATED, mean.part)
     service = mean.with_prompt * np.maximum(1.0, wide.given / mean.chunk)
     wait95 = service / (2 * (1 - busy)) * np.log(np.maximum(1.0, busy / 0.05))
     wait = busy * service / (2 * (1 - busy))
-    ttft = (own + wait) * factor
+    ttft = own + wait * factor
     seconds = mean.seconds * factor
     limit = np.minimum(room_sequences, np.maximum(1.0, most_kept_busy(one)))[:, None]
     return Curves(
         seconds,
         worse.seconds * factor,
         ttft,
-        (own + np.maximum(wait, wait95)) * factor,
-        own * factor,
+        own + np.maximum(wait, wait95) * factor,
+        own,
         batches / (ttft + wide.made * seconds),
         np.where((tail <= limit) | ((batches == 1) & (limit >= 1)), 1.0, 0.0),
     )
@@ -95,12 +96,14 @@ class OperatingPoints:
     utilisation: Array
     """Requested rate divided by the maximum rate of the replicas."""
     spread: Array
-    """Factor up and down that should contain 80 % of such estimates."""
+    """Factor up and down that should contain 80 % of such estimates of times between tokens, and of
+    throughput."""
+    spread_first: Array
+    """The same for times to the first token."""
 
 
 def operating_points(
     found: Curves,
-    fitted: Correction,
     wanted: Traits,
     copies: Array,
     *,
@@ -108,13 +111,12 @@ def operating_points(
     ttft95: float,
     step95: float,
     utilisation: float,
-    doubt: float = 1.0,
+    doubt: float | Array = 1.0,
 ) -> OperatingPoints:
     """Return the operating points of candidates.
 
     Args:
         found: Curves of the candidates.
-        fitted: Fitted correction, for the spread.
         wanted: Traits of the candidates.
         copies: Copies of the model in a replica of each candidate.
         rate: Requested rate, in requests per second.
@@ -134,12 +136,31 @@ def operating_points(
     at = _at_rate(found, each, best)
     names = wanted.numbers.copy()
     names[:, 0] = np.log(np.maximum(1.0, at["batch"]))
-    own = Z80 * fitted.deviation(Traits(names, wanted.names))
-    spread = np.exp(np.sqrt(own**2 + np.log(doubt) ** 2))
+    at_batch = Traits(names, wanted.names)
+    spread, spread_first = (
+        spread_of(fitted, at_batch, quantity, doubt)
+        for fitted, quantity in ((correction(), BETWEEN), (first_correction(), FIRST))
+    )
     return OperatingPoints(
         np.asarray(keeps, dtype=np.float64), most, BATCHES[best], replicas, at["batch"], at["step"],
         at["step95"], at["ttft"], at["ttft95"], rate / (most * copies * replicas), spread,
+        spread_first,
     )  # fmt: skip
+
+
+def spread_of(
+    fitted: Correction, wanted: Traits, quantity: str, doubt: float | Array = 1.0
+) -> Array:
+    """Return the factor up and down that should contain 80 % of such estimates.
+
+    Args:
+        fitted: Correction of the quantity.
+        wanted: Traits of the estimates.
+        quantity: One of `points.QUANTITIES`.
+        doubt: Factor that widens the interval, independent of the correction.
+    """
+    own = reach_of(wanted, fitted.unknown(wanted), quantity)
+    return np.exp(np.sqrt(own**2 + np.log(doubt) ** 2))
 
 
 def _at_rate(found: Curves, each: Array, best: np.ndarray) -> dict[str, Array]:

@@ -15,8 +15,10 @@ from gke_inference.catalogue.rungs import Rung
 from gke_inference.sizing.memory import STEP_TOKENS
 from planner.choice.candidates import Candidate
 from planner.choice.question import NO_LIMIT_MS, Estimate, Question, traits_of, work_of
-from planner.speed.correction import Z80, Traits, correction
+from planner.speed.correction import Traits, correction, first_correction
+from planner.speed.points import BETWEEN, FIRST
 from planner.speed.roofline_step import step
+from planner.speed.throughput import spread_of
 from planner.unit_cost.unit_cost import (
     MILLION_INPUT,
     MILLION_TOKENS,
@@ -98,7 +100,9 @@ class Prompts:
     waits95: float
     """95th percentile of the time until a prompt is computed, in seconds, at the utilization."""
     spread: float
-    """Factor up and down that should contain 80 % of such estimates."""
+    """Factor up and down that should contain 80 % of such estimates of the rate."""
+    spread_first: float
+    """The same for the wait."""
 
 
 def prompts(question: Question, one: Candidate) -> Prompts:
@@ -115,12 +119,17 @@ def prompts(question: Question, one: Candidate) -> Prompts:
     busy = min(question.utilisation, 0.98)
     service = seconds * np.maximum(1.0, given / found.chunk)
     waits = service * (1 + max(0.0, math.log(busy / 0.05)) / (2 * (1 - busy)))
+    waits = waits + float(load.first[0])
     keeps = waits * 1e3 <= question.ttft_p95_ms
     best = int(np.argmax(np.where(keeps, rates, 0.0)) if keeps.any() else np.argmin(waits))
     numbers = wanted.numbers.copy()
     numbers[:, 0] = math.log(counts[best])
-    deviation = float(correction().deviation(Traits(numbers, wanted.names))[0])
-    return Prompts(float(rates[best]), float(waits[best]), math.exp(Z80 * deviation))
+    at_batch = Traits(numbers, wanted.names)
+    spread, spread_first = (
+        float(spread_of(fitted, at_batch, quantity)[0])
+        for fitted, quantity in ((correction(), BETWEEN), (first_correction(), FIRST))
+    )
+    return Prompts(float(rates[best]), float(waits[best]), spread, spread_first)
 
 
 def _too_long(asked: Asked, given: int) -> str:

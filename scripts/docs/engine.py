@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from statistics import median
 
-from planner.speed.errors import families as planner_families
+from planner.speed.errors import family as family_of
+from planner.speed.errors import left_out
 from simulator.engine.calibration import Compared, Family, bursts, families, fits
 
 _OPENING = """\
@@ -30,13 +31,14 @@ fit in some families.
   errors are the column *simulated vLLM*.
 - **This page alone** fits the same roofline to each family, to show what a roofline can explain.
   Its errors are the columns *median error* and *worst*. Nothing else uses these parameters.
-- **The planner** (`plan` and `cost`) uses the roofline with a correction, a Gaussian process over
-  all published points. Its errors are in [planner.md](../planner.md#accuracy).
+- **The planner** (`plan` and `cost`) uses the roofline with constants of each engine and generation
+  of hardware, and a correction of single models. Its errors are in
+  [planner-accuracy.md](planner-accuracy.md).
 
 The numbers differ because these models know different things. The planner's correction follows
 nearby points of the same hardware, which stay in when one point is left out: its median error on
-TPU v6e is {planner}. Four parameters cannot follow them. With all points of a source left out, the
-planner's median error on TPU v6e is {planner_source}. The twin has no correction.
+TPU v6e is {planner}. Four parameters cannot follow them. With all points of TPU v6e left out, the
+planner's median error on it is {planner_accelerator}. The twin has no correction.
 
 ![Simulated over published](../images/engine-model.svg)
 """
@@ -52,7 +54,7 @@ def engine_page() -> str:
     """Return the page: families, points, bursts and memory fits."""
     found = families()
     opening = _OPENING.replace("{planner}", _planner_error("point")).replace(
-        "{planner_source}", _planner_error("source")
+        "{planner_accelerator}", _planner_error("accelerator")
     )
     return "\n".join(
         [
@@ -68,8 +70,12 @@ def engine_page() -> str:
 
 def _planner_error(by: str) -> str:
     """Return the planner's median error on TPU v6e, by what is left out with each point."""
-    family = next(one for one in planner_families(by) if one.name == "vLLM on tpu-v6e-slice")
-    return _percent(family.median)
+    only = "tpu-v6e-slice" if by == "accelerator" else ""
+    return _percent(
+        left_out(by, only)
+        .where(lambda item: family_of(item.point) == "vLLM on tpu-v6e-slice")
+        .median
+    )
 
 
 def _percent(value: float) -> str:

@@ -16,7 +16,7 @@ from planner.speed.errors import (
     splits,
 )
 from planner.speed.measured import rows_of
-from planner.speed.points import points_of
+from planner.speed.points import QUANTITIES, points_of
 from scripts.terminal.console import CommandError, console
 
 
@@ -78,10 +78,15 @@ def print_errors(file: Path | None) -> None:
         CommandError: The file is not a table of measurements.
     """
     if file is not None:
-        _print_group(str(file), of_new(points_of(measured_rows(file, "--against"))))
+        group = of_new(points_of(measured_rows(file, "--against")))
+        for quantity in QUANTITIES:
+            if group.of(quantity).compared:
+                _print_group(quantity, group.of(quantity))
         return
-    for by in LEFT_OUT:
-        _print_group(f"held out by {by}", left_out(by))
+    for quantity in QUANTITIES:
+        console.print(f"{quantity[0].upper()}{quantity[1:]}, held out with others:")
+        for by in LEFT_OUT:
+            _print_group(by, left_out(by).of(quantity))
     console.print("\nBy family, each measurement held out:")
     for group in families():
         _print_group(group.name, group)

@@ -17,6 +17,7 @@ from planner.choice.cost import amount_of, unverified_mark
 from planner.choice.image_plan import ImageChoice
 from planner.choice.plan import Choice, Plan, ladder
 from planner.choice.question import Estimate
+from planner.choice.ties import tie
 from scripts.terminal.console import console
 from scripts.terminal.tables import Column, Listing, figure, print_table
 
@@ -78,6 +79,7 @@ def _choice_as_json(number: int, one: Choice) -> dict[str, Any]:
         "provisioning": one.provisioning,
         "region": one.region,
         "keeps_promise": one.keeps_promise,
+        "nodes_stay": one.is_floor,
         "replicas": one.replicas,
         "replicas_at_the_slow_end": one.replicas_high,
         "ttft_p95_ms": asdict(one.ttft_p95_ms),
@@ -107,6 +109,7 @@ def plan_as_json(answer: Plan, shown: list[Choice]) -> str:
             for number, (one, each) in enumerate(zip(shown, batches, strict=True), 1)
         ],
         "considered": len(answer.choices),
+        "tie": list(found.numbers) if (found := tie(shown)) is not None else [],
         "disaggregation": _roles_as_json(advise(answer)),
         "alternatives": [asdict(one) for one in alternatives(answer)],
         "refused": [
@@ -202,6 +205,7 @@ def print_plan(answer: Plan, shown: list[Choice], *, is_batch: bool = False) -> 
     )
     if is_batch:
         console.print("$/M BATCH: full replicas, without latency targets.")
+    _print_tie(shown)
     _print_best(answer, shown[0])
     _print_faster_network(shown)
     _print_roles(advise(answer))
@@ -227,11 +231,46 @@ def _print_faster_network(shown: list[Choice]) -> None:
             return
 
 
+def _print_tie(shown: list[Choice]) -> None:
+    """Print which choices cost the same, as far as anyone can know, and what decides."""
+    found = tie(shown)
+    if found is None:
+        return
+    numbers = ", ".join(map(str, found.numbers))
+    if not found.rival:
+        said = "all on one accelerator: take the fastest"
+    else:
+        said = (
+            f"ten minutes of `vllm bench serve` on 1 and {found.rival} decide "
+            f"(--measured, docs/planner.md)"
+        )
+        if found.cheaper:
+            said += f"; so does a price of {found.rival} that is {found.cheaper:.0%} lower"
+    console.print(f"{numbers} are a tie, as their intervals of cost overlap: {said}")
+
+
+def _print_floor(best: Choice, rungs: list[Choice]) -> None:
+    """Print why the first choice is first, and what is cheaper above it."""
+    if not best.is_floor or best.price is None:
+        return
+    above = [each for each in rungs if each.price is not None and not each.is_floor]
+    if not above:
+        return
+    least = min(above, key=lambda each: each.price.usd_per_hour if each.price else 0.0)
+    each = least.price.usd_per_hour if least.price else 0.0
+    console.print(
+        f"1: {best.provisioning} nodes stay, so they are the floor; replicas above it can be "
+        f"{least.provisioning} at ${each:,.2f} instead of ${best.price.usd_per_hour:,.2f} an hour"
+    )
+
+
 def _print_best(answer: Plan, best: Choice) -> None:
     console.print(f"1: {'; '.join(best.notes)}")
+    ways = ladder(best, answer.choices)
+    _print_floor(best, ways)
     rungs = [
         f"{each.provisioning} {_money(each.usd_per_hour.value if each.usd_per_hour else None)}"
-        for each in ladder(best, answer.choices)
+        for each in ways
     ]
     console.print(f"1: rungs in {best.region}, $/h: {', then '.join(rungs)}")
     spare = spare_replicas(best.replicas, best.start)

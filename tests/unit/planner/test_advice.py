@@ -19,8 +19,8 @@ def planned(name: str = "llama-3.1-8b", **changes) -> Plan:
 
 def test_long_prompts_that_slow_down_answers_call_for_separate_roles():
     advice = advise(
-        planned("llama-3.3-70b", rate=20, given=8000, made=300, tpot_p95_ms=25, ttft_p95_ms=3000,
-                accelerators=("nvidia-h200-141gb",))
+        planned("llama-3.3-70b", rate=20, given=8000, made=300, tpot_p95_ms=18, ttft_p95_ms=3000,
+                accelerators=("nvidia-h200-141gb",), provisioning=("spot",))
     )  # fmt: skip
     assert advice is not None
     assert advice.is_better
@@ -38,8 +38,8 @@ def test_short_prompts_of_a_small_model_do_not():
 
 def test_roles_generate_faster_and_start_later_than_a_replica_that_does_both():
     answer = planned(
-        "gpt-oss-120b", rate=45, given=5000, made=250, ttft_p95_ms=5000,
-        accelerators=("nvidia-h200-141gb",),
+        "gpt-oss-120b", rate=45, given=12_000, made=250, ttft_p95_ms=5000,
+        accelerators=("nvidia-h200-141gb",), provisioning=("spot",),
     )  # fmt: skip
     advice = advise(answer)
     assert advice is not None
@@ -96,7 +96,9 @@ def test_settings_that_no_engine_has_are_refused(changes, message: str):
 
 
 def kept(accelerator: str, conversations: int) -> KvAdvice:
-    answer = planned(given=8000, ttft_p95_ms=4000, accelerators=(accelerator,))
+    answer = planned(
+        given=8000, ttft_p95_ms=4000, accelerators=(accelerator,), provisioning=("spot",)
+    )
     return kv_advice(answer.question, answer.choices[0], conversations)
 
 
@@ -124,7 +126,9 @@ def test_all_replicas_together_read_the_smallest_lustre_instance_with_room(
     accelerator: str, conversations: int, capacity_gib: int
 ):
     """8,600 conversations are 8,399 GiB, and a tier may have 90 % of an instance."""
-    answer = planned(given=8000, ttft_p95_ms=4000, accelerators=(accelerator,))
+    answer = planned(
+        given=8000, ttft_p95_ms=4000, accelerators=(accelerator,), provisioning=("spot",)
+    )
     lustre = kept(accelerator, conversations).tiers[-1]
     assert lustre.name == "shared.place: lustre"
     assert lustre.bytes_per_second == capacity_gib / 1024 * 1e9 / answer.choices[0].replicas

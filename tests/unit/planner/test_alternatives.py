@@ -76,7 +76,7 @@ def test_a_model_that_vertex_serves_is_compared_by_its_tokens():
 
 
 def test_traffic_for_which_replicas_are_cheaper_is_not_sent_to_vertex():
-    assert "Vertex AI" not in found(planned("llama-3.3-70b", rate=50))
+    assert "Vertex AI" not in found(planned("llama-3.3-70b", rate=50, provisioning=("spot",)))
 
 
 def test_a_model_that_vertex_does_not_list_is_not_sent_there():

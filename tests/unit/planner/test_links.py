@@ -96,7 +96,7 @@ def question() -> Question:
 def test_a_prompt_on_two_hosts_spends_less_time_on_messages_than_on_computing():
     made = step(work_of(question(), held("EP16")), np.array([64.0]))
     assert float(made.mixed.links[0]) < float(made.mixed.compute[0])
-    assert float(made.with_prompt[0]) < 0.06
+    assert float(made.with_prompt[0]) < 0.07
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

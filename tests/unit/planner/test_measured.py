@@ -1,16 +1,24 @@
 """Measurements of users: results of `vllm bench serve`, here those of one H100."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from planner.speed import points as published
-from planner.speed.correction import correction, gather, residuals, traits_of
+from planner.speed.correction import (
+    Correction,
+    correction,
+    first_correction,
+    forget,
+    gather,
+    residuals,
+    traits_of,
+)
 from planner.speed.measured import include, rows_of
-from planner.speed.points import points_of, rows
+from planner.speed.points import Point, points_of, rows
 
 RESULTS = Path(__file__).parent / "measured" / "llama-3.1-8b-h100.jsonl"
 
@@ -25,7 +33,7 @@ def only_published() -> Iterator[None]:
     yield
     published.ADDED.clear()
     published.points.cache_clear()
-    correction.cache_clear()
+    forget()
 
 
 def test_results_of_vllm_are_the_rows_that_the_data_has_of_them():
@@ -65,12 +73,40 @@ def test_a_result_that_says_too_little_is_refused(tmp_path: Path, changes, messa
 
 
 def test_the_estimate_follows_measurements_that_are_added(tmp_path: Path, only_published: None):
-    slow = result(accelerator="nvidia-l4", output_throughput=40.0, mean_tpot_ms=25.0)
+    slow = result(
+        accelerator="nvidia-l4", output_throughput=40.0, mean_tpot_ms=80.0, mean_ttft_ms=900.0
+    )
     (tmp_path / "own.json").write_text(json.dumps(slow))
     own = rows_of(tmp_path / "own.json")
-    (point, _) = points_of(own)
-    at = gather([traits_of(point)])
-    true = float(residuals([point])[0])
-    before = abs(float(correction().mean(at)[0]) - true)
+    (_, between, first) = points_of(own)
+    pairs = [(correction, between), (first_correction, first)]
+    before = [off(*pair) for pair in pairs]
     include(own)
-    assert abs(float(correction().mean(at)[0]) - true) < before / 2
+    for pair, was in zip(pairs, before, strict=True):
+        assert off(*pair) < was / 2
+
+
+def off(fitted: Callable[[], Correction], point: Point) -> float:
+    """Return how far the correction is from a measurement."""
+    found = fitted().mean(gather([traits_of(point)]))
+    return abs(float(found[0]) - float(residuals([point])[0]))
+
+
+def test_a_measurement_of_one_model_leaves_the_others_as_they_are(
+    tmp_path: Path, only_published: None
+):
+    (tmp_path / "own.json").write_text(json.dumps(result(mean_tpot_ms=80.0)))
+    other = [point for point in points_of(rows()) if "32B" in point.row["model"]][:3]
+    at = gather([traits_of(point) for point in other])
+    before = correction().mean(at)
+    include(rows_of(tmp_path / "own.json"))
+    assert correction().mean(at).tolist() == before.tolist()
+
+
+def test_the_links_of_a_machine_can_be_stated(tmp_path: Path):
+    own = [result(chips=2), result(chips=2, link_gb_per_s=16)]
+    (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, own)))
+    fast, slow = (
+        float(points_of([row])[0].work.link_token[0]) for row in rows_of(tmp_path / "own.jsonl")
+    )
+    assert slow == pytest.approx(fast * 450 / 16)

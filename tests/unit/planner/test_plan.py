@@ -12,12 +12,12 @@ from gke_inference.sizing.shapes import shape
 from planner.choice.bound import bound
 from planner.choice.chart import draw
 from planner.choice.explain import explain
-from planner.choice.plan import best_forms, ladder, plan
-from planner.choice.question import Question, sequences, traits_of, work_of
-from planner.speed.correction import correction
+from planner.choice.plan import Choice, best_forms, ladder, plan
+from planner.choice.question import Estimate, Question, sequences, traits_of, work_of
+from planner.choice.ties import Tie, tie
 from planner.speed.mixtures import read_billion
 from planner.speed.roofline import CostModel, StepLoad, touched_billion
-from planner.speed.roofline_step import step
+from planner.speed.roofline_step import first_token, first_token_of_loop, step
 from planner.speed.throughput import BATCHES, curves
 
 
@@ -44,7 +44,11 @@ def test_choices_that_keep_the_promise_stand_first_and_the_cheapest_of_them_lead
     kept = [one.keeps_promise for one in choices]
     assert kept == sorted(kept, reverse=True)
     assert not all(kept)
-    costs = [one.usd_per_hour.value for one in choices if one.keeps_promise and one.usd_per_hour]
+    costs = [
+        (not one.is_floor, one.usd_per_hour.value)
+        for one in choices
+        if one.keeps_promise and one.usd_per_hour
+    ]
     assert costs == sorted(costs)
     for one in choices:
         if one.keeps_promise:
@@ -148,7 +152,6 @@ def test_curves_rise_with_the_batch():
     one = plan(asked).choices[0].candidate
     found = curves(
         work_of(asked, one),
-        correction(),
         traits_of(asked, [one]),
         np.array([sequences(asked, one)]),
     )
@@ -218,6 +221,64 @@ def test_a_ladder_starts_with_the_choice_and_has_priced_rungs_of_the_same_form()
     assert rungs[0] == best
     assert len({one.provisioning for one in rungs}) == len(rungs) > 1
     assert {one.candidate for one in rungs} == {best.candidate}
+
+
+def test_the_first_choice_is_on_nodes_that_nobody_takes_back():
+    choices = plan(question()).choices
+    assert choices[0].provisioning == "on-demand"
+    cheapest = min(
+        (one for one in choices if one.keeps_promise and one.usd_per_hour),
+        key=lambda one: one.usd_per_hour.value if one.usd_per_hour else 0,
+    )
+    assert not cheapest.is_floor
+    only = plan(question(provisioning=("spot",))).choices
+    assert only[0].provisioning == "spot"
+
+
+def test_choices_whose_costs_can_be_equal_are_a_tie():
+    one, *others = best_forms(plan(question("qwen3-14b")).choices)[:4]
+
+    def costing(choice: Choice, low: float, value: float, high: float) -> Choice:
+        return replace(choice, usd_per_hour=Estimate(value, low, high))
+
+    first = costing(one, 8, 10, 12)
+    other = next(each for each in others if each.candidate.form.word != one.candidate.form.word)
+    near, far = costing(other, 11, 12.5, 14), costing(other, 13, 14, 15)
+    found = tie([first, near, far])
+    assert found is not None
+    assert (found.numbers, found.rival, found.cheaper) == ((1, 2), 2, pytest.approx(0.2))
+    assert tie([first, costing(one, 9, 11, 13)]) == Tie((1, 2), 0, 0.0)
+    assert tie([first, far]) is None
+    assert tie([first, replace(near, provisioning="spot")]) is None
+
+
+def test_a_price_that_moved_since_its_source_says_when():
+    choices = plan(question(accelerators=("nvidia-h100-80gb",), regions=("us-central1",))).choices
+    spot = next(one for one in choices if one.provisioning == "spot")
+    assert any("on 2026-09-26" in note for note in spot.notes)
+
+
+def test_requests_of_a_closed_loop_wait_for_the_burst_at_its_beginning():
+    asked = question(accelerators=("nvidia-h100-80gb",), bits=(16,))
+    work = work_of(asked, plan(asked).choices[0].candidate)
+    batch = np.array([64.0])
+    made = step(work, batch)
+    alone = first_token(work, made)
+    short, long = (
+        first_token_of_loop(work, made, batch, batch, np.array([waves])) for waves in (3.0, 1e9)
+    )
+    assert short > 2 * alone
+    assert long == pytest.approx(alone)
+    crowded = first_token_of_loop(work, made, batch, 2 * batch, np.array([10.0]))
+    assert crowded > short + 0.5 * work.made * made.seconds
+
+
+def test_the_interval_of_the_first_token_is_its_own():
+    best = plan(question()).choices[0]
+    first, between = (one.high / one.value for one in (best.ttft_p95_ms, best.tpot_p95_ms))
+    assert first == pytest.approx(best.spread_first)
+    assert between == pytest.approx(best.spread)
+    assert first > between
 
 
 def test_a_reservation_precedes_even_the_chosen_way_to_buy():

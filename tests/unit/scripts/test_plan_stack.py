@@ -342,7 +342,7 @@ def test_what_the_settings_of_a_model_exclude_is_not_proposed(plans):
         return hardware
 
     tight = {"ttft_p95_ms": 2000, "tpot_p95_ms": 20}
-    assert written(slo=tight) == "tpu7x 2x2x2"  # two hosts
+    assert written(slo=tight) == "tpu-v6e 4x4"  # several hosts
     assert written(slo=tight, live_adapters={"slots": 4}) == "tpu7x 2x2x1"
 
 
