@@ -44,7 +44,7 @@ _QUANTIZED = {
 def estimator() -> Callable[..., Any] | None:
     """Return its function for one estimate; None if it is not installed."""
     try:
-        return import_module("aiconfigurator.cli").cli_estimate
+        return import_module("aiconfigurator.cli.api").cli_estimate
     except ImportError:
         return None
 
