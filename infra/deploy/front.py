@@ -95,6 +95,7 @@ def _build_global(
             subnetwork=each["subnetwork"],
         )
         for name, each in regions.items()
+        if has_router
     }
     routing = front_router_args(front, names, project, joined, network.network_id)
     if routing is not None:

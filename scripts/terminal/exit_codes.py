@@ -34,6 +34,9 @@ CHECKS = MappingProxyType(
     {
         "accept": "A promise of the stack is not met, or, without `--allow-unseen`, cannot be "
         "seen.",
+        "audit": "A locked package, or one in the image, has a known vulnerability.",
+        "canary check": "The evaluation of the canary has no result, is of other weights, or is "
+        "worse by more than the tolerance.",
         "canary run": "The canary performed worse, or lost too many probes, and its share is 0 "
         "again.",
         "check": "Rendered objects break an invariant; with `--strict`, an invariant could not be "

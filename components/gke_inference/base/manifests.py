@@ -29,7 +29,16 @@ LONGEST_GRACE_SECONDS = 600
 """Longest time that GKE's cluster autoscaler gives a pod at scale-down
 (docs.cloud.google.com/kubernetes-engine/docs/how-to/extended-duration-pods)."""
 
-_MAKES_PODS = {"DaemonSet", "Deployment", "Job", "JobSet", "LeaderWorkerSet", "Pod", "RayCluster"}
+_MAKES_PODS = {
+    "CronJob",
+    "DaemonSet",
+    "Deployment",
+    "Job",
+    "JobSet",
+    "LeaderWorkerSet",
+    "Pod",
+    "RayCluster",
+}
 
 # Constructor of each built-in kind, imported on registration (the SDK takes longer to load than
 # everything else that reads a stack), and the top-level manifest keys it takes besides `metadata`.

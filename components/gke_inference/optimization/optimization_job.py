@@ -62,6 +62,7 @@ class QuantizeArgs(TypedDict):
     result: str
     """Folder of the quantized model in the bucket."""
     settings: Quantization
+    """Scheme and calibration data."""
 
 
 class TuneArgs(TypedDict):
@@ -72,6 +73,7 @@ class TuneArgs(TypedDict):
     result: str
     """Folder of the adapter in the bucket."""
     settings: Tuning
+    """Data and hyperparameters of the adapter."""
 
 
 class EvaluatedArgs(TypedDict):
@@ -98,6 +100,7 @@ class EvaluateArgs(TypedDict):
     evaluation_name: str
     """Name of the evaluation, below `evaluations` in the bucket."""
     settings: Evaluation
+    """Tasks, tolerance and other settings of the comparison."""
     key_secret: NotRequired[str]
     """Kubernetes Secret with the key of a client team in `key`, if the gateway requires one."""
 

@@ -17,6 +17,7 @@ from tests.contract.recorder import Registration
 from tests.shipped_stacks import EXAMPLES, FILES
 
 _RUN = "gcp:cloudrunv2/service:Service"
+_RUN_ROUTER = "front router on Cloud Run"
 _RUN_MODEL = re.compile(r"Cloud Run [^ ]+: ")
 _BY_TYPE = {
     _RUN: ("Cloud Run for personalized images",),
@@ -61,6 +62,8 @@ def expected(seen: list[Registration]) -> Counter[str]:
             words = _BY_CLASS[name]
         if each.type == _RUN and "CloudRunModel" in each.parent:
             words = (_RUN_MODEL.pattern,)
+        if each.type == _RUN and "FrontRouter" in each.parent:
+            words = (_RUN_ROUTER,)
         if each.type == "gcp:gkehub/membership:Membership" and is_fleet:
             words = _INTERNAL  # the gateway over all clusters has proxies in each region
         found.update(words)
@@ -72,7 +75,7 @@ def expected(seen: list[Registration]) -> Counter[str]:
 def counted(cost: StackCost) -> Counter[str]:
     """Return how often each of these parts is in a cost."""
     words = {word for of in (*_BY_TYPE.values(), *_BY_CLASS.values()) for word in of}
-    words.add("global load balancer, forwarding rules")
+    words |= {"global load balancer, forwarding rules", _RUN_ROUTER}
     longest = sorted(words, key=len, reverse=True)
     found = (
         _RUN_MODEL.pattern

@@ -212,6 +212,8 @@ def test_the_parts_of_a_nightly_run_have_every_soak_test_once():
     [
         ("simulator/tests/running/engines", "sglang"),
         ("tests/diffusion", "diffusion"),
+        ("tests/optimization", "optimization"),
+        ("tests/optimization", "evaluation"),
         ("tests/xla tests/unit", "xla"),
     ],
 )

@@ -23,6 +23,10 @@ REASONS = {
         COMPONENTS + "serving/adapter_loader.py",
     ): "each program runs as the text of one file",
     (
+        COMPONENTS + "operators/cluster_kinds.py",
+        COMPONENTS + "serving/ray/scaler.py",
+    ): "the last fields of two pods with least privilege",
+    (
         COMPONENTS + "guardrails/armor_calls.py",
         "twin/cluster/gateway/envoy/messages.py",
     ): "the events of the API: the twin keeps its own, to refuse what a component gets wrong",

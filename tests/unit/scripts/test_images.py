@@ -385,7 +385,7 @@ def test_only_the_locks_that_were_asked_for_are_made(monkeypatch, capsys):
     assert capsys.readouterr().out == "up to date: vllm_tpu\n"
     with pytest.raises(
         CommandError,
-        match=r"^--only: must be one of batch, diffusion_tpu, guardrails, personal, stream",
+        match=r"^--only: must be one of batch, diffusion_tpu, evaluation, guardrails,",
     ):
         images_command.lock(only=["sglang_gpu"])
 

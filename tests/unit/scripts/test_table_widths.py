@@ -14,7 +14,7 @@ from planner.amount import Amount
 from policies.framework.finding import Finding, Verdict
 from scripts.accept import command as accept
 from scripts.accept.row import Subject
-from scripts.check import check, preflight, preflight_cloud
+from scripts.check import audit, check, preflight, preflight_cloud
 from scripts.check.preflight_checks import lines
 from scripts.client_keys.documents import Key
 from scripts.clients import command as clients
@@ -150,8 +150,17 @@ def _quota() -> None:
 
 
 _EVENTS = [{"time": 1.0, "kind": "scenario.step", "message": "the reservation is withdrawn"}]
+_VULNERABILITY = audit.Finding(
+    "opentelemetry-exporter-otlp-proto-http",
+    "1.39.0rc1",
+    "GHSA-c3h9-896r-86jm",
+    9.8,
+    "1.39.1",
+    "workloads/images/diffusion-tpu/requirements.lock",
+)
 _TABLES: tuple[tuple[str, Callable[[], object]], ...] = (
     ("accept.command", _acceptance),
+    ("check.audit", lambda: audit.print_table(audit._table([_VULNERABILITY] * 2))),
     ("check.check", lambda: check.print_table(check._table([_FINDING] * 2))),
     ("check.check", lambda: check.check(list_rules=True)),
     ("check.preflight", lambda: preflight._show(list(lines(resolve(read("prod")))))),
