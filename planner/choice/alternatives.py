@@ -59,10 +59,12 @@ def _cloud_run(answer: Plan) -> Iterator[Alternative]:
     if fits is None or price is None or best.replicas > 1 or best.usd_per_hour is None:
         return
     awake, always = price.usd, best.usd_per_hour.value
-    hours = min(24.0, 24 * always / awake)
+    hours = 24 * always / awake
+    often = f"if requests come in fewer than {hours:.1f} hours a day"
+    when = "even all day" if hours >= 24 else often
     start = sum(each.seconds for each in fits.start.stages if each.name not in NODE_STAGES)
     reason = (
-        f"cheaper if requests come in fewer than {hours:.1f} hours a day: one {name} costs"
+        f"cheaper {when}: one {name} costs"
         f" ${awake:.2f} an hour there while it is awake, up to {run_times().idle_minutes} minutes"
         f" after the last request, and the replica here ${always:.2f} in every hour; the first"
         f" request after a pause waits about {start:.0f} s. Add it to `backends` to keep the"
