@@ -78,7 +78,7 @@ def accuracy_rows() -> list[Row]:
             compared=(*noted.of(quantity).compared,
                       *_of_engine(loops, "vllm").of(quantity).compared),
         )  # fmt: skip
-        rows.append(_row("vllm, also impossible rows", quantity, both))
+        rows.append(_row("vLLM, also impossible rows", quantity, both))
     rows += [
         {"intervals": quantity, "held_percent": _percent(coverage(quantity))}
         for quantity in QUANTITIES
