@@ -137,9 +137,9 @@ func modelOf(contentType []string, body []byte) string {
 		}
 		body = form.JSON()
 	}
-	var found struct{ Model json.RawMessage }
+	var fields map[string]json.RawMessage // a struct would take "Model" for it, which no gateway does
 	var model string
-	if json.Unmarshal(body, &found) != nil || json.Unmarshal(found.Model, &model) != nil {
+	if json.Unmarshal(body, &fields) != nil || json.Unmarshal(fields["model"], &model) != nil {
 		return ""
 	}
 	return model

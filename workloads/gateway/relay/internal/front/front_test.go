@@ -121,6 +121,7 @@ func TestTheModelInTheBodySelectsTheRegion(t *testing.T) {
 	wants(t, front, `{"model":"european"}`, "eu")
 	wants(t, front, `{"model":"everywhere"}`, "us")
 	wants(t, front, `{"no":"model"}`, "us")
+	wants(t, front, `{"model":"everywhere","Model":"european"}`, "us")
 	var form bytes.Buffer
 	parts := multipart.NewWriter(&form)
 	_ = parts.WriteField("model", "european")
