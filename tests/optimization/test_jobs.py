@@ -73,6 +73,7 @@ class World:
         version = read_current(self.store, home)
         assert version is not None, f"{name} has no version"
         manifest = read_manifest(self.store, home, version)
+        assert manifest is not None, f"{name} has no manifest of {version}"
         target = self.folder / "got" / name
         pull(self.store, home, manifest, target, Crew(2), Silent())
         return target

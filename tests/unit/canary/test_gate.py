@@ -42,8 +42,15 @@ def put(where, candidate, time="2026-11-29T12:00:00Z", weights=f"{NAME}@bbb"):
     store.write(bucket, object_of(NAME, time), result.dump(), generation=0)
 
 
-def test_a_canary_without_a_result_stays_closed_and_the_message_starts_one(plan, store):
+def gate_of(plan, store):
+    """Return the gate of the model, which has an evaluation."""
     gate = check_gate(plan, MODEL, store[0])
+    assert gate is not None
+    return gate
+
+
+def test_a_canary_without_a_result_stays_closed_and_the_message_starts_one(plan, store):
+    gate = gate_of(plan, store)
     assert gate.problem == (
         "has no result yet; run it: kubectl -n jobs-models create job "
         "--from=cronjob/evaluate-qwen3-4b-w8a8 NAME"
@@ -52,7 +59,7 @@ def test_a_canary_without_a_result_stays_closed_and_the_message_starts_one(plan,
 
 def test_a_score_within_the_tolerance_opens_the_gate(plan, store):
     put(store, 0.78)
-    gate = check_gate(plan, MODEL, store[0])
+    gate = gate_of(plan, store)
     assert gate.problem == ""
     assert gate.lines == (
         "gsm8k exact_match,strict-match: 0.7800, stable 0.8000, standard error 0.0100, "
@@ -62,19 +69,19 @@ def test_a_score_within_the_tolerance_opens_the_gate(plan, store):
 
 def test_a_score_below_the_tolerance_closes_it(plan, store):
     put(store, 0.77)
-    gate = check_gate(plan, MODEL, store[0])
+    gate = gate_of(plan, store)
     assert gate.problem == "lost 0.0300 in gsm8k, more than its tolerance 0.02"
 
 
 def test_the_last_result_counts(plan, store):
     put(store, 0.10)
     put(store, 0.80, time="2026-11-29T13:00:00Z")
-    assert check_gate(plan, MODEL, store[0]).problem == ""
+    assert gate_of(plan, store).problem == ""
 
 
 def test_a_result_of_other_weights_does_not_count(plan, store):
     put(store, 0.80, weights=f"{NAME}@ccc")
-    problem = check_gate(plan, MODEL, store[0]).problem
+    problem = gate_of(plan, store).problem
     assert problem.startswith(
         "is of w8a8 (qwen3-4b-w8a8@ccc) on 2026-11-29T12:00:00Z, "
         "and not of w8a8 (qwen3-4b-w8a8@bbb); run it:"
@@ -84,7 +91,7 @@ def test_a_result_of_other_weights_does_not_count(plan, store):
 def test_an_unreadable_result_is_an_error_with_its_object(plan, store):
     store[0].write(store[1], f"evaluations/{NAME}/1.json", "{}", generation=0)
     with pytest.raises(CommandError, match=f"gs://.*/evaluations/{NAME}/1.json: must be the"):
-        check_gate(plan, MODEL, store[0])
+        gate_of(plan, store)
 
 
 def test_a_canary_without_an_evaluation_has_no_gate(plan, store):

@@ -12,7 +12,7 @@ class Letters:
     """A tokenizer with a token for each character."""
 
     eos_token_id = 1
-    chat_template = "a template"
+    chat_template: str | None = "a template"
 
     def __call__(self, text, **_):
         return SimpleNamespace(input_ids=[ord(letter) for letter in text])

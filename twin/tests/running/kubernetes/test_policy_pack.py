@@ -34,7 +34,11 @@ def pod(name, image):
             "seccompProfile": {"type": "RuntimeDefault"},
         },
     }
-    spec = {"containers": [main], "enableServiceLinks": False}
+    spec = {
+        "automountServiceAccountToken": False,
+        "containers": [main],
+        "enableServiceLinks": False,
+    }
     k8s.core.v1.Pod(name, metadata={"name": name, "namespace": "home"}, spec=spec, opts=opts)
 
 
