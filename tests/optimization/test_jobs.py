@@ -25,7 +25,7 @@ from workloads.transfer.store import Store
 from workloads.transfer.versions import Home, now, read_current, read_manifest, set_current
 from workloads.transfer.work import Crew, Silent
 
-# 25 minutes on two cores that others used as well
+# two minutes on two idle cores
 pytestmark = [pytest.mark.needs_tools, pytest.mark.soak, pytest.mark.needs_optimization]
 
 BUCKET = "models"
@@ -88,15 +88,15 @@ def world(tmp_path_factory):
 @pytest.fixture(scope="module")
 def adapter(world):
     """The folder of an adapter that has learned the answers."""
-    # the template of the tiny model ends every conversation with the turn of the assistant
+    # as the template of the tiny model is rendered: Jinja drops its last line break
     pairs = [
-        {"prompt": f"<user>\n{asked}\n<assistant>\n", "completion": answer}
+        {"prompt": f"<user>\n{asked}\n<assistant>", "completion": answer}
         for asked, answer in QUESTIONS.items()
     ]
     data = world.data("train.jsonl", pairs)
     done = world.run(
         OPTIMIZATION.python(), "tune", model="tiny", result="tiny/adapters/facts", data=data,
-        rank=16, alpha=32, epochs=60, batch=2, learning_rate=0.01, tokens=128,
+        rank=16, alpha=32, epochs=40, batch=2, learning_rate=0.003, tokens=128,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     return world.get("tiny/adapters/facts")
@@ -154,8 +154,7 @@ def test_an_evaluation_prefers_the_adapter_that_learned_the_answers(world, adapt
         )  # fmt: skip
         assert done.returncode == 0, done.stderr[-2000:]
         score = result_of(world, "facts").scores[0]
-        assert (score.baseline, score.questions) == (0.0, 2)
-        assert score.candidate >= 0.5  # 60 steps: at least one of the two answers
+        assert (score.baseline, score.candidate, score.questions) == (0.0, 1.0, 2)
         done = world.run(
             EVALUATION.python(), "evaluate", name="canary", tolerance=0.1,
             candidate={**base, "version": "w8a8", "weights": "tiny-w8a8"},

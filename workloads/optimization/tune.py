@@ -64,6 +64,7 @@ def train(
         target_modules=_LAYERS,
         task_type="CAUSAL_LM",
     )
+    transformers.set_seed(_SEED)  # the trainer does so only after the first values are drawn
     tuned: Any = peft.get_peft_model(network, adapter)
     pad: int | None = tokenizer.pad_token_id
     trainer: Any = transformers.Trainer(
