@@ -13,6 +13,7 @@ from gke_inference.catalogue.platform_prices import (
     unit_price,
 )
 from gke_inference.catalogue.prices import rung_price
+from gke_inference.catalogue.rungs import Rung
 from gke_inference.front.settings import ROUTER_GIB, ROUTER_VCPUS
 from infra.estimate.cost_parts import CLUSTER, NETWORK, Nodes, Part, hourly, listed, part
 from infra.estimate.usage import Usage
@@ -260,12 +261,7 @@ def queue_parts(region: RegionPlan) -> Iterator[Part]:
     for queue in region.queues:
         for flavor in queue.flavors:
             rung = next(iter(flavor.capacity.rungs.values()))
-            found = rung_price(rung, region.name)
-            price = None
-            if found is not None:
-                price = UnitPrice(
-                    found.usd_per_hour, "hour", found.source, found.date, found.confidence
-                )
+            price = _node_price(rung, region.name)
             what = f"queue {queue.name}, {rung.label}, while jobs run"
             yield part(CLUSTER, what, region.name, price, Count(0, 0, flavor.nodes), unit="nodes")
 
@@ -281,13 +277,16 @@ def optimization_parts(region: RegionPlan) -> Iterator[Part]:
         return
     queue = next(each for each in region.queues if each.name == plan.settings.queue)
     rung = next(iter(queue.flavors[0].capacity.rungs.values()))
-    found = rung_price(rung, region.name)
+    price = _node_price(rung, region.name)
+    usd = "without a price" if price is None else f"${price.usd:.2f}"
     for kind, name, _ in trained_models(plan.settings):
-        price, usd = None, "without a price"
-        if found is not None:
-            usd = f"${found.usd_per_hour:.2f}"
-            price = UnitPrice(
-                found.usd_per_hour, "hour", found.source, found.date, found.confidence
-            )
         what = f"{kind} {name}, an hour on {rung.label}: {usd}, as queue {queue.name}"
         yield part(CLUSTER, what, region.name, price, always(0), unit="jobs")
+
+
+def _node_price(rung: Rung, region: str) -> UnitPrice | None:
+    """Return the hourly price of a node of a rung, or None if none is published."""
+    found = rung_price(rung, region)
+    if found is None:
+        return None
+    return UnitPrice(found.usd_per_hour, "hour", found.source, found.date, found.confidence)

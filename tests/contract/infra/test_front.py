@@ -408,7 +408,7 @@ def routed() -> Platform:
 
 
 def router_settings(found: dict[str, list[dict[str, Any]]], region: str) -> dict[str, Any]:
-    """Return what the router of a region is told."""
+    """Return the configuration of the router of a region."""
     (service,) = [each for each in found["Service"] if each.get("location") == region]
     (container,) = service["template"]["containers"]
     (variable,) = container["envs"]
