@@ -15,6 +15,7 @@ from scripts.docs.exit_codes import exit_codes_page
 from scripts.docs.image_claims import diffusion_page
 from scripts.docs.invariants import invariants_page
 from scripts.docs.layers import contributing_page
+from scripts.docs.limits import limits_page
 from scripts.docs.notice import NOTICE
 from scripts.docs.policies import policies_page
 from scripts.docs.public_names import public_names_stub
@@ -81,6 +82,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/images/engine-model.svg": engine_plot,
     "docs/images/published-claims.svg": claims_chart,
     "docs/invariants.md": lambda: NOTICE + invariants_page(),
+    "docs/limits.md": lambda: NOTICE + limits_page(),
     "docs/published-claims.md": claims_page,
     "docs/policies.md": lambda: NOTICE + policies_page(),
     "docs/reference/cli.md": lambda: NOTICE + cli_page(),
