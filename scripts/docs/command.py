@@ -11,6 +11,7 @@ from scripts.docs.claims import claims_chart, claims_page
 from scripts.docs.cli import cli_page
 from scripts.docs.components import components_page
 from scripts.docs.engine import engine_page, engine_plot
+from scripts.docs.environment import environment_page
 from scripts.docs.exit_codes import exit_codes_page
 from scripts.docs.image_claims import diffusion_page
 from scripts.docs.invariants import invariants_page
@@ -89,6 +90,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/components.md": lambda: NOTICE + components_page(),
     "docs/reference/engine-model.md": lambda: NOTICE + engine_page(),
     "docs/reference/engines.md": lambda: NOTICE + abilities_page(),
+    "docs/reference/environment.md": lambda: NOTICE + environment_page(),
     "docs/reference/exit-codes.md": lambda: NOTICE + exit_codes_page(),
     "docs/reference/stack.md": lambda: NOTICE + stack_page(),
 }

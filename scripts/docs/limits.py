@@ -12,9 +12,10 @@ _SECTION = re.compile(rf"^## {HEADING}\n+(.*?)(?=^## |\Z)", re.MULTILINE | re.DO
 _OPENING = """\
 # Limits: what was tested where
 
-In short: everything runs on the twin, nothing was deployed to Google Cloud, and no model of this project has run on a TPU. Each section
-below is that of a guide, in the order of [all pages](README.md). The rules that the twin assumes are on [their own
-page](../twin/rules.md), the accuracy of predictions on those of the [planner](reference/planner-accuracy.md) and the
+In short: everything runs on the twin, nothing was deployed to Google Cloud, and no model of this
+project has run on a TPU. Each section below is that of a guide, in the order of
+[all pages](README.md). The rules that the twin assumes are on [their own page](../twin/rules.md),
+the accuracy of predictions on those of the [planner](reference/planner-accuracy.md) and the
 [engine model](engine-model.md#accuracy).
 """
 
@@ -37,8 +38,17 @@ def limits_page(root: Path = REPOSITORY) -> str:
                 text = (root / "docs" / page).read_text()
                 for found in _SECTION.findall(text):
                     title = f"## [{title_of(text)}]({page}#{HEADING.lower().replace(' ', '-')})"
-                    parts.append(f"{title}\n\n{found.strip()}")
+                    parts.append(f"{title}\n\n{_of(page, found)}")
     return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def _of(page: Path, section: str) -> str:
+    """Return a section of a page, whose links to other sections lead to that page."""
+
+    def target_of(target: str) -> str:
+        return f"{page}{target}" if target.startswith("#") else target
+
+    return with_links(section.strip(), target_of)
 
 
 def _from_the_top(target: str) -> str:
