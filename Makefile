@@ -11,7 +11,7 @@ BIN := .venv/bin
 RUN := $(BIN)/gke-inference
 READY := .venv/.ready
 
-.PHONY: help up down doctor status test test-contract test-unit test-running soak audit lint lint-style lint-types format preview render bench docs tools lock clean
+.PHONY: help up down doctor status test test-contract test-unit test-running soak audit lint lint-style lint-types format preview render bench docs docs-serve tools lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -84,6 +84,9 @@ format: $(READY) ## format the code and apply automatic fixes
 
 bench: $(READY) ## run all benchmarks; writes build/bench/*.json
 	@$(BIN)/bench all
+
+docs-serve: $(READY) ## build the documentation as a site and serve it on this machine
+	@$(RUN) website --serve
 
 docs: $(READY) ## regenerate the pages that are generated from code
 	@$(RUN) docs

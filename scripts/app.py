@@ -31,7 +31,7 @@ GROUPS = {
         "accept",
         "dashboards",
     ),
-    "Develop": ("doctor", "tools", "kernels", "schema", "docs"),
+    "Develop": ("doctor", "tools", "kernels", "schema", "docs", "website"),
 }
 """Commands by purpose, in the order of the help."""
 

@@ -14,6 +14,39 @@ from typing import Any
 import aiohttp
 
 _SECONDS = 30
+FAINT = """
+(() => {
+  const parts = text => text.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map(v => v / 255)
+    .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, at) => sum + v * [0.2126, 0.7152, 0.0722][at], 0);
+  const over = (top, below) => {
+    const share = top.length < 4 ? 1 : top[3];
+    return [0, 1, 2].map(at => share * top[at] + (1 - share) * below[at]);
+  };
+  const behind = one => {
+    const layers = [];
+    for (let at = one; at; at = at.parentElement)
+      layers.push(parts(getComputedStyle(at).backgroundColor));
+    return layers.reduceRight((below, top) => over(top, below), [255, 255, 255]);
+  };
+  const faint = [];
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    const one = walk.currentNode.parentElement;
+    if (!walk.currentNode.data.trim() || one.closest('svg')) continue;
+    if (!one.checkVisibility({opacityProperty: true, visibilityProperty: true})) continue;
+    const style = getComputedStyle(one);
+    const back = behind(one);
+    const [a, b] = [light(over(parts(style.color), back)), light(back)];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    const isLarge = parseFloat(style.fontSize) >= 24;
+    if (ratio < (isLarge ? 3 : 4.5)) faint.push(`${one.innerText}: ${ratio.toFixed(1)}`);
+  }
+  return faint;
+})()
+"""
+"""Text whose contrast is below what WCAG 2.2 asks for at level AA."""
 
 
 def chromium() -> str | None:
@@ -70,6 +103,7 @@ class Tab:
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         await self.call("Emulation.setEmulatedMedia", features=[scheme])
+        self._loaded = False
         await self.call("Page.navigate", url=url)
         while not self._loaded:
             self._event(await self.socket.receive_json(timeout=_SECONDS))

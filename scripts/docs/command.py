@@ -11,10 +11,12 @@ from scripts.docs.claims import claims_chart, claims_page
 from scripts.docs.cli import cli_page
 from scripts.docs.components import components_page
 from scripts.docs.engine import engine_page, engine_plot
+from scripts.docs.environment import environment_page
 from scripts.docs.exit_codes import exit_codes_page
 from scripts.docs.image_claims import diffusion_page
 from scripts.docs.invariants import invariants_page
 from scripts.docs.layers import contributing_page
+from scripts.docs.limits import limits_page
 from scripts.docs.notice import NOTICE
 from scripts.docs.policies import policies_page
 from scripts.docs.public_names import public_names_stub
@@ -81,12 +83,14 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/images/engine-model.svg": engine_plot,
     "docs/images/published-claims.svg": claims_chart,
     "docs/invariants.md": lambda: NOTICE + invariants_page(),
+    "docs/limits.md": lambda: NOTICE + limits_page(),
     "docs/published-claims.md": claims_page,
     "docs/policies.md": lambda: NOTICE + policies_page(),
     "docs/reference/cli.md": lambda: NOTICE + cli_page(),
     "docs/reference/components.md": lambda: NOTICE + components_page(),
     "docs/reference/engine-model.md": lambda: NOTICE + engine_page(),
     "docs/reference/engines.md": lambda: NOTICE + abilities_page(),
+    "docs/reference/environment.md": lambda: NOTICE + environment_page(),
     "docs/reference/exit-codes.md": lambda: NOTICE + exit_codes_page(),
     "docs/reference/stack.md": lambda: NOTICE + stack_page(),
 }

@@ -10,41 +10,13 @@ from infra.reading.load import read
 from scripts.check.render import write
 from scripts.report.page import page as page_of
 from scripts.report.write import write_report
-from tests.browser import chromium, tab
+from tests.browser import FAINT, chromium, tab
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.needs_browser]
 
 HEADINGS = (
     "[...document.querySelectorAll('h1, h2, h3')].map(one => one.tagName + ' ' + one.innerText)"
 )
-FAINT = """
-(() => {
-  const parts = text => text.match(/[\\d.]+/g).map(Number);
-  const light = ([r, g, b]) => [r, g, b].map(v => v / 255)
-    .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
-    .reduce((sum, v, at) => sum + v * [0.2126, 0.7152, 0.0722][at], 0);
-  const behind = one => {
-    for (let at = one; at; at = at.parentElement) {
-      const found = parts(getComputedStyle(at).backgroundColor);
-      if (found.length < 4 || found[3] > 0) return found;
-    }
-    return [255, 255, 255];
-  };
-  const faint = [];
-  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walk.nextNode()) {
-    const one = walk.currentNode.parentElement;
-    if (!walk.currentNode.data.trim() || one.closest('svg')) continue;
-    const style = getComputedStyle(one);
-    const [a, b] = [light(parts(style.color)), light(behind(one))];
-    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    const isLarge = parseFloat(style.fontSize) >= 24;
-    if (ratio < (isLarge ? 3 : 4.5)) faint.push(`${one.innerText}: ${ratio.toFixed(1)}`);
-  }
-  return faint;
-})()
-"""
-"""Text whose contrast is below what WCAG 2.2 asks for at level AA."""
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,78 @@
+"""`gke-inference website`: the documentation as a site with a search."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from scripts.terminal.console import CommandError, console, one_line, step
+from scripts.website.assemble import assemble, unlisted
+from twin.host.paths import REPOSITORY
+
+_COLORS = re.compile(r"\x1b\[[0-9;]*m")
+_PLACE = re.compile(r"\[ (\S+:\d+):\d+ \]")
+FOLDER = REPOSITORY / "build" / "site"
+
+
+def build(target: Path) -> int:
+    """Build the site and return its number of pages.
+
+    Args:
+        target: folder for the sources; the site is in its folder `html`.
+
+    Raises:
+        CommandError: a page is not in the contents, a link leads nowhere, or Zensical refuses a
+            page.
+    """
+    missing = unlisted(REPOSITORY)
+    if missing:
+        raise CommandError(
+            f"docs/README.md: each page must be listed, got none for {', '.join(missing)}"
+        )
+    pages = assemble(REPOSITORY, target)
+    done = subprocess.run(
+        [*_zensical("build"), "--strict", "--clean"],
+        cwd=target,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise CommandError(f"Zensical refuses a page: {_findings(done.stdout + done.stderr)}")
+    return pages
+
+
+def website(
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Serve the site until Ctrl-C; shows its address.")
+    ] = False,
+    port: Annotated[
+        int, typer.Option(help="Port of --serve on 127.0.0.1.", min=1, max=65535)
+    ] = 8000,
+) -> None:
+    """Build the documentation as a site with a search, in build/site/html.
+
+    The pages are those of docs/, in the order of docs/README.md. The site makes no request to
+    another host.
+    """
+    with step("Building the site"):
+        pages = build(FOLDER)
+    console.print(f"{pages} pages: {(FOLDER / 'html' / 'index.html').relative_to(REPOSITORY)}")
+    if serve:
+        subprocess.run(
+            [*_zensical("serve"), "--dev-addr", f"127.0.0.1:{port}"], cwd=FOLDER, check=False
+        )
+
+
+def _findings(output: str) -> str:
+    """Return the pages and lines that Zensical names, or its whole output, as one line."""
+    plain = _COLORS.sub("", output)
+    found = _PLACE.findall(plain)
+    return ", ".join(dict.fromkeys(found)) if found else one_line(plain)
+
+
+def _zensical(command: str) -> list[str]:
+    return [sys.executable, "-m", "zensical", command, "--config-file", "mkdocs.yml"]
