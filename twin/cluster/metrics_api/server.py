@@ -65,13 +65,16 @@ class Reader:
         )
 
     def check(self, metric: str) -> None:
-        """Check that Cloud Monitoring has a metric; passes while Prometheus does not answer.
+        """Check that Cloud Monitoring has a metric of Managed Prometheus.
+
+        Metrics of other services pass, and all of them while Prometheus does not answer.
 
         Raises:
             NotFound: It has none of this name and kind.
         """
         address = address_of(self._ctx.dir)
-        if metric in self._described or is_of_pubsub(metric):
+        is_of_others = type_of(metric) is None and "|" in metric
+        if metric in self._described or is_of_others:
             return
         try:
             if address is None or self._is_described(address, metric):
@@ -101,8 +104,9 @@ class Reader:
         """Return whether a metric of Managed Prometheus exists with the kind of its name."""
         name, kind = type_of(metric) or ("", "")
         found = kind_of(name, lambda each: promql.metric_type(address, each))
-        if found is None and promql.has_series(address, name):
-            found = "gauge"  # a recorded series
+        if found is None and name and promql.has_series(address, name):
+            # recorded, or of a program that has ended
+            found = "counter" if name.endswith("_total") else "gauge"
         if found != kind:
             return False
         self._described.add(metric)
