@@ -9,6 +9,7 @@ from gke_inference.capacity.accelerator_pool import AcceleratorPool
 from gke_inference.capacity.calendar_reservation import CalendarReservationArgs
 from gke_inference.capacity.compact_placement import CompactPlacementArgs
 from gke_inference.capacity.compute_class import ComputeClass, ComputeClassArgs
+from gke_inference.capacity.compute_class_rules import is_spot_only
 from gke_inference.capacity.node_image_cache import NodeImageCacheArgs
 from gke_inference.capacity.pool_settings import AcceleratorPoolArgs, AdditionalNetworkArgs
 from infra.plan import RegionCapacity, RegionPlan
@@ -94,6 +95,8 @@ def class_args(site: Site, capacity: RegionCapacity) -> dict[str, ComputeClassAr
             node_service_account=site.node_service_account,
             rungs=rungs(capacity, kind),
         )
+        if is_spot_only(capacity.rungs.values()) and settings.node_pools is None:
+            args["spot_only_reason"] = "the stack lists Spot alone"
         if settings.nodes is not None and settings.node_pools is None:
             args["nodes"] = settings.nodes
         if settings.image_cache and site.image_cache is not None and settings.node_pools is None:

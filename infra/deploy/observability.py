@@ -81,6 +81,8 @@ def _observed(plan: Plan, every: Sequence[ServedModel]) -> ObservedModelArgs:
         args["has_own_chips"] = True
     if model.disaggregated is not None:
         args["roles"] = [role.value for role in Role]
+    if model.task is Task.PREDICT:
+        args["predict_seconds"] = model.timeout_seconds
     if model.slo is not None and model.slo.ttft_p95_ms is not None:
         args["ttft_p95_ms"] = model.slo.ttft_p95_ms
     if model.slo is not None and model.slo.tpot_p95_ms is not None:

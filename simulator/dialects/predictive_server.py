@@ -10,6 +10,7 @@ request for them is rejected.
 import asyncio
 import json
 import logging
+import os
 import re
 import signal
 from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +25,7 @@ from simulator.dialects.predictive_config import described, type_name
 from simulator.dialects.predictive_metrics import ServerMetrics
 from simulator.dialects.predictive_models import BackendError, Model, load
 from simulator.dialects.predictive_tensors import HEADER_LENGTH, TritonError, read, write
+from simulator.engine import device_memory
 from simulator.engine.settings import EngineError, Surroundings
 from simulator.server.generation import POD_HEADER
 from simulator.server.running import SICK_FACTOR
@@ -198,6 +200,9 @@ async def serve(settings: Settings) -> None:
     start = around.durations.get("initialise", 0.0) / around.speed
     metrics = ServerMetrics()
     models = await asyncio.to_thread(load, settings.repository, settings.default_batch, metrics)
+    files = (each for each in settings.repository.rglob("*") if each.is_file())
+    weights = sum(each.stat().st_size for each in files)
+    device_memory.write(os.environ, around.accelerator, around.chips, weights)
     await _either(stop, start)
     if stop.is_set():
         return

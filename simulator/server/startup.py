@@ -7,6 +7,7 @@ import logging
 import time
 from pathlib import Path
 
+from simulator.engine import device_memory
 from simulator.engine.settings import Deployment
 
 _log = logging.getLogger("vllm")
@@ -73,8 +74,13 @@ async def start_up(deployment: Deployment, environment: dict[str, str]) -> None:
     entry = folder / f"{compile_key(deployment)}.json" if folder else None
     compiled = entry is not None and entry.exists()
     begun = time.monotonic()
+    chip, chips = deployment.surroundings.accelerator, deployment.surroundings.chips
+    weights = device_memory.weights_bytes(deployment)
+    device_memory.write(environment, chip, chips, 0)
     for stage, seconds in stages(deployment, compiled=compiled).items():
         await asyncio.sleep(seconds / deployment.surroundings.speed)
+        if stage == "weights":
+            device_memory.write(environment, chip, chips, weights)
         _log.info(
             "%s done",
             stage,
@@ -86,6 +92,8 @@ async def start_up(deployment: Deployment, environment: dict[str, str]) -> None:
             _keep(entry, deployment)
         else:
             _log.warning("%s is on a read-only volume: the next start compiles again", variable)
+    cache = device_memory.kv_cache_bytes(deployment)
+    device_memory.write(environment, chip, chips, weights, cache)
     _log.info(
         "ready",
         extra={"fields": {"stage": "ready", "took": round(time.monotonic() - begun, 3)}},

@@ -99,6 +99,10 @@ def fixed_size(least: int, most: int) -> dict[str, str]:
     return {FIXED_SIZE_REASON: "the stack asks for this size"} if least == most else {}
 
 
+SPOT_ONLY_REASON: Final = "gke-inference/spot-only-because"
+"""Annotation of a compute class whose rungs are all Spot; `check` reports others with servers."""
+
+
 def manifest(
     lock_name: str,
     name: str,

@@ -11,7 +11,7 @@ from gke_inference.base.manifests import Manifest, register
 from gke_inference.catalogue.rung_settings import RungArgs
 from gke_inference.catalogue.rungs import Rung
 
-from .compute_class_rules import class_object, image_cache_disk, is_made_by_hand
+from .compute_class_rules import class_object, image_cache_disk, is_made_by_hand, is_spot_only
 from .node_settings import NodeSettings, check_nodes
 from .settings import MAX_RUNGS, PodsPerNode, Unsatisfiable
 
@@ -50,6 +50,9 @@ class ComputeClassArgs(TypedDict):
     placement_policy: NotRequired[pulumi.Input[str]]
     """Placement policy for nodes of rungs with `placement` compact: `CompactPlacement.policy_name`.
     Required for such rungs without `node_pools`."""
+    spot_only_reason: NotRequired[Annotated[str, Field(min_length=1)]]
+    """Why all rungs are Spot, for the annotation without which `gke-inference check` reports
+    servers that have no other capacity. Must be unset if a rung is not Spot."""
     when_unsatisfiable: NotRequired[Unsatisfiable]
     """Behavior when no rung has capacity: `do-not-scale-up` (default) leaves pods Pending;
     `scale-up-anyway` lets Standard clusters add nodes without accelerators."""
@@ -81,6 +84,7 @@ class ComputeClass(pulumi.ComponentResource):
             node_service_account=args["node_service_account"],
             nodes=args.get("nodes"),
             placement_policy=args.get("placement_policy"),
+            spot_only_reason=args.get("spot_only_reason"),
             when_unsatisfiable=_UNSATISFIABLE[
                 args.get("when_unsatisfiable", Unsatisfiable.DO_NOT_SCALE_UP)
             ],
@@ -113,6 +117,10 @@ def _checked_rungs(args: ComputeClassArgs) -> list[Rung]:
     _check_zone(rungs)
     _check_placement(args, rungs)
     _check_nodes(args, rungs)
+    reason = args.get("spot_only_reason")
+    if reason is not None and not is_spot_only(rungs):
+        rule = f"must not be set: a rung is not Spot, got {reason!r}"
+        raise pulumi.InputPropertyError("spotOnlyReason", rule)
     if args.get("move_back", False) and any(rung.is_slice for rung in rungs):
         raise pulumi.InputPropertyError(
             "moveBack", "must be false when a rung is a multi-host slice, got true"

@@ -4,9 +4,10 @@ Source: schema `cloud.google.com/v1` ComputeClass as served by GKE, and google/s
 gke-compute-classes for the rules named below.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
-from gke_inference.base.manifests import Manifest, manifest
+from gke_inference.base.manifests import SPOT_ONLY_REASON, Manifest, manifest
 from gke_inference.catalogue.quotas import boot_disk
 from gke_inference.catalogue.rungs import Rung
 
@@ -33,6 +34,7 @@ def class_object(
     boot_disk_key: Any = None,
     nodes: NodeSettings | None = None,
     placement_policy: Any = None,
+    spot_only_reason: str | None = None,
 ) -> Manifest:
     """Return the ComputeClass.
 
@@ -68,6 +70,7 @@ def class_object(
             "app.kubernetes.io/component": "compute-class",
             "app.kubernetes.io/managed-by": "gke-inference",
         },
+        annotations=None if spot_only_reason is None else {SPOT_ONLY_REASON: spot_only_reason},
         spec=spec,
     )
 
@@ -75,6 +78,11 @@ def class_object(
 def is_made_by_hand(rungs: list[Rung]) -> bool:
     """Return whether every rung names node pools, so that GKE creates none."""
     return all(rung.node_pools for rung in rungs)
+
+
+def is_spot_only(rungs: Iterable[Rung]) -> bool:
+    """Return whether every rung is Spot, so that one stock-out takes all capacity."""
+    return all(rung.provisioning == "spot" for rung in rungs)
 
 
 def priority(

@@ -12,6 +12,7 @@ from gke_inference.base.checked import checked
 from gke_inference.base.inputs import under
 from gke_inference.catalogue.engines import VLLM, EngineName
 from gke_inference.catalogue.labels import MANAGED_BY
+from gke_inference.intent.settings import RequestSeconds
 from gke_inference.personal.settings import TRAIN_SECONDS
 
 from .dashboard_cloud import cloud_dashboard
@@ -42,6 +43,9 @@ class ObservedModelArgs(TypedDict):
     distinguish. Default: none, all replicas have the same role."""
     prices: NotRequired[dict[str, float]]
     """US dollars per hour of one replica, by Deployment. Default: no cost is shown."""
+    predict_seconds: NotRequired[RequestSeconds]
+    """Maximum time of a prediction, of a predictive model: an alert fires when the mean exceeds
+    half of it. Default: no such alert."""
     tpot_p95_ms: NotRequired[LatencyMs]
     """Promised time per output token, 95th percentile. Default: no promise."""
     ttft_p95_ms: NotRequired[LatencyMs]
@@ -150,6 +154,7 @@ def _facts(model: ObservedModelArgs) -> ModelFacts:
         has_own_chips=bool(model.get("has_own_chips", False)),
         is_picked=bool(model.get("has_picker", True)),
         job=model["job"],
+        predict_seconds=model.get("predict_seconds"),
         prices=dict(model.get("prices", {})),
         roles=tuple(model.get("roles", [])),
         tpot_p95_ms=model.get("tpot_p95_ms"),

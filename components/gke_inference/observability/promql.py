@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from string import Template
 
-from gke_inference.catalogue.engines import engine, series
+from gke_inference.catalogue.engines import TRITON_SERVER, engine, series
 from gke_inference.catalogue.load_balancing import balancers
 
 KV_CACHE_FULL = 0.95
@@ -75,6 +75,8 @@ class ModelFacts:
     """Values of the label `role` of its series; none if all replicas have the same role."""
     prices: Mapping[str, float] = field(default_factory=dict[str, float])
     """US dollars per hour of one replica, by Deployment; empty if unknown."""
+    predict_seconds: int | None = None
+    """Maximum time of a prediction, of a predictive model; None for others."""
     tpot_p95_ms: int | None = None
     """Promised time per output token, 95th percentile."""
     ttft_p95_ms: int | None = None
@@ -149,6 +151,7 @@ class Scope:
             "hostname": self.hostname is not None and self.exposure == "external",
             "pairs": any(model.is_paired for model in self.models),
             "personal": self.personal is not None,
+            "predictions": any(model.predict_seconds is not None for model in self.models),
             "kafka_streams": bool(self.kafka_streams),
             "queues": bool(self.queue_clusters),
             "streams": bool(self.subscriptions),
@@ -204,7 +207,7 @@ def _each_engine(template: Template, scope: Scope, common: Mapping[str, str]) ->
 
 def _series(scope: Scope, name: str, metric: str) -> str:
     """Return the series of a metric, written `name{label=value}`, of an engine's models."""
-    jobs = _any(model.job for model in scope.models if model.engine == name)
+    jobs = _jobs(scope, name)
     base, more = _named(metric)
     return f'{base}{{namespace="{scope.namespace}",job=~"{jobs}"{more}}}'
 
@@ -311,11 +314,14 @@ def _words(scope: Scope, window: str) -> dict[str, str]:
         "pickers": f'{inside},job=~"({_any(m.job for m in scope.models if m.is_picked)})-picker"',
         "pods": f'{inside},pod=~"({_any(deployments)})-.*"',
         "router": f'{inside},job="{scope.body_router}"',
+        "predictive": f'{inside},job=~"{_jobs(scope, TRITON_SERVER)}"',
+        "predict_limit": constants("job", _half_of_timeouts(scope)),
         "relays": f'{inside},job=~"{RELAYS}"',
         "queue_limit": str(scope.queue_limit),
         "letters": f'{_SUBSCRIPTION},subscription_id=~"({_any(scope.subscriptions)})-dead-letters"',
         "streams": f'{_SUBSCRIPTION},subscription_id=~"{_any(scope.subscriptions)}"',
         "scalers": f'{inside},horizontalpodautoscaler=~"{_any(deployments)}"',
+        "triton": f'{inside},job=~"{_jobs(scope, "triton")}"',
         "tpot_slo": constants("job", _seconds(scope, "tpot_p95_ms")),
         "ttft_slo": constants("job", _seconds(scope, "ttft_p95_ms")),
     }
@@ -334,6 +340,15 @@ def constants(label: str, values: Mapping[str, float]) -> str:
 def _seconds(scope: Scope, name: str) -> dict[str, float]:
     promised = {model.job: getattr(model, name) for model in scope.models}
     return {job: value / 1000 for job, value in promised.items() if value is not None}
+
+
+def _jobs(scope: Scope, engine_name: str) -> str:
+    return _any(model.job for model in scope.models if model.engine == engine_name)
+
+
+def _half_of_timeouts(scope: Scope) -> dict[str, float]:
+    timeouts = {model.job: model.predict_seconds for model in scope.models}
+    return {job: seconds / 2 for job, seconds in timeouts.items() if seconds is not None}
 
 
 def _absent(scope: Scope, metric: str | None, suffix: str) -> str:

@@ -9,12 +9,16 @@ from policies.objects.compute_classes import rungs
 from policies.objects.index import Obj
 from policies.objects.world import World
 
+SPOT_ONLY_REASON = "gke-inference/spot-only-because"
+"""Annotation with the reason for a class of Spot alone."""
 _ONLINE = ("Deployment", "LeaderWorkerSet", "RayCluster", "StatefulSet")
 
 
 def _check(world: World) -> Iterator[Finding]:
     for each in world.of("ComputeClass"):
-        if not _is_spot_only(world, each.name):
+        if not _is_spot_only(world, each.name) or each.at(
+            "metadata", "annotations", SPOT_ONLY_REASON
+        ):
             continue
         users = _users(world, each)
         if users:
@@ -24,7 +28,8 @@ def _check(world: World) -> Iterator[Finding]:
                 "spot only",
                 f"{', '.join(users)} run on it and have no other capacity: one preemption or "
                 "stock-out stops them",
-                "add an on-demand, reserved or flex-start rung, or serve from a second class",
+                "add an on-demand, reserved or flex-start rung, serve from a second class, or give "
+                f"a reason for Spot alone: annotation {SPOT_ONLY_REASON}",
             )
 
 
@@ -68,7 +73,9 @@ def _selector(pool: Obj) -> dict[str, dict[str, str]]:
 
 RULE = Invariant(
     name="class-lasting-tail",
-    description="Servers do not depend on spot capacity alone.",
+    description=(
+        "Servers do not depend on spot capacity alone, unless their class has a reason for it."
+    ),
     reference="gke-labs/kube-agents #907: no on-demand tail behind spot",
     check=_check,
 )

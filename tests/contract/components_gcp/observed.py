@@ -98,6 +98,14 @@ MIXED = replace(
             engine="triton",
             job="gemma",
         ),
+        ModelFacts(
+            clusters=("acme-prod-us-central1",),
+            deployments=("fraud-gpu",),
+            engine="tritonserver",
+            is_picked=False,
+            job="fraud",
+            predict_seconds=10,
+        ),
     ),
 )
 """The same with models of other engines."""

@@ -114,6 +114,7 @@ def test_models_of_several_engines_are_looked_for_each_under_its_own_names():
         ' or sglang:num_queue_reqs{namespace="models",job=~"qwen"}'
         ' or tgi_queue_size{namespace="models",job=~"mistral"}'
         ' or nv_trt_llm_request_metrics{namespace="models",job=~"gemma",request_type="waiting"}'
+        ' or nv_inference_pending_request_count{namespace="models",job=~"fraud"}'
         ' or vllm:num_requests_waiting{namespace="models",job=~"embedder|llama"}))'
     )
     assert fill("rate($first_token[5m]) > 1", MIXED, "5m") == (
@@ -147,7 +148,7 @@ def test_an_engine_and_kv_cache_tiers_have_rows_where_the_stack_has_them():
         return [row.title for row in page.rows]
 
     assert rows(SCOPE) == ["Load", "Work"]
-    assert rows(MIXED) == ["Load", "Work", "KV cache tiers", "TGI", "Triton"]
+    assert rows(MIXED) == ["Load", "Work", "KV cache tiers", "TGI", "Triton", "Predictive models"]
 
 
 def rows_of_clients(scope):

@@ -6,6 +6,7 @@ import pytest
 
 from gke_inference.capacity.compute_class import ComputeClass, ComputeClassArgs
 from gke_inference.capacity.compute_class_rules import image_cache_disk
+from policies.invariants.classes.lasting_tail import SPOT_ONLY_REASON
 from tests.contract.components_k8s import crds
 
 TYPE = "kubernetes:cloud.google.com/v1:ComputeClass"
@@ -270,3 +271,15 @@ def test_compact_nodes_are_in_one_zone(recorder):
     }
     with pytest.raises(pulumi.InputPropertyError, match="one zone for compact nodes, got 2"):
         spec_of(recorder, {**args(wide), "placement_policy": "acme-nodes"})
+
+
+def test_a_class_of_spot_alone_has_the_reason_that_it_is_given(recorder):
+    arguments: Any = {**args(L4_SPOT), "spot_only_reason": "a laboratory"}
+    spec_of(recorder, arguments)
+    annotations = recorder.one(TYPE).inputs["metadata"]["annotations"]
+    assert annotations == {SPOT_ONLY_REASON: "a laboratory"}
+
+
+def test_a_reason_for_spot_alone_is_refused_where_a_rung_is_not_spot(recorder):
+    arguments: Any = {**args(L4_SPOT, L4), "spot_only_reason": "a laboratory"}
+    refused(recorder, arguments, "must not be set: a rung is not Spot, got 'a laboratory'")

@@ -14,6 +14,7 @@ from infra.estimate.cold_starts import starts
 from infra.estimate.quota_needs import needs
 from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
+from infra.reading.load import platform_of
 from infra.stack import Platform
 from infra.stack.problems import StackError
 from policies.checker.checker import check_objects
@@ -22,12 +23,10 @@ from policies.framework.finding import Verdict
 from tests.contract.infra.cloud import Deployed
 from tests.contract.infra.mutations import Mutation, mutation
 from tests.contract.infra.registered import clusters_of, parsed, registered_by, state
+from tests.shipped_stacks import EXAMPLES
 from twin.providers.gcp.checks.validate import validate_inputs
 
-CHOSEN = {"class-lasting-tail"}
-"""Invariants that judge a choice which stacks may make, and that checks of objects report: the only
-rung of a capacity may be Spot."""
-INVARIANTS = [listed.rule for name, listed in invariants().items() if name not in CHOSEN]
+INVARIANTS = [listed.rule for listed in invariants().values()]
 READ = 400
 """Mutations that are read and priced; about one in five is accepted."""
 DEPLOYED = 12
@@ -118,6 +117,18 @@ def test_a_mutated_stack_is_refused_with_messages_or_can_be_priced() -> None:
 def test_a_mutated_stack_that_is_accepted_is_deployed(deployed: Deployed) -> None:
     some = islice(mutations(range(READ)), DEPLOYED)
     assert list(faults(some, deployed)) == []
+
+
+def test_the_choice_of_spot_alone_is_the_stacks_and_is_written_on_its_class(
+    deployed: Deployed,
+) -> None:
+    file = EXAMPLES / "predictive" / "Pulumi.predictive.yaml"
+    document = platform_of(file)
+    document["capacity"]["gpus"]["rungs"][0]["provisioning"] = "spot"
+    mutated = Mutation(file, document, ("Spot alone",))
+    platform = accepted(mutated)
+    assert platform is not None
+    assert fault(mutated, platform, deployed) is None
 
 
 @pytest.mark.soak  # the tests above read four hundred of them, and deploy twelve

@@ -129,6 +129,11 @@ OF_MODEL = "models.fraud"
             f"{OF_MODEL}.settings.tensor_parallel must not be set when task is predict",
         ),
         (
+            {"models": {"fraud": {"settings": {"engine_args": {"allow-grpc": True}}}}},
+            "a gRPC request has its model in the message, which the gateway does not read; send"
+            " binary tensors over HTTP",
+        ),
+        (
             {"models": {"fraud": {"size": {"parameters_billion": 12}}}},
             f"{OF_MODEL}.capacity must hold the model on every rung",
         ),

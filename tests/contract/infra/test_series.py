@@ -16,17 +16,22 @@ from tests.contract.infra.cloud import Deployed
 from tests.contract.recorder import Registration
 from tests.shipped_stacks import EXAMPLES
 from twin.cluster.monitoring.kube_state_metrics import METRICS as KUBE_STATE
-from twin.cluster.monitoring.system_jobs import DUTY_CYCLE, RESTART_COUNT, load_balancer_series
+from twin.cluster.monitoring.system_jobs import (
+    DUTY_CYCLE,
+    MEMORY_TOTAL,
+    MEMORY_USED,
+    RESTART_COUNT,
+    load_balancer_series,
+)
 from twin.front import uptime
 
 PICKER = (Path(__file__).parents[1] / "components_gcp" / "picker-metrics.txt").read_text().split()
 _PUBSUB = (STACKS.parent / "twin" / "tools" / "pubsub" / "server.go").read_text()
 PUBSUB = [f"pubsub_googleapis_com:{name}" for name in re.findall(r'"(subscription_\w+)"', _PUBSUB)]
 """What the twin's Pub/Sub exports, as its source says it."""
-ALWAYS = {name for names in KUBE_STATE.values() for name in names} | {RESTART_COUNT, DUTY_CYCLE}
+ALWAYS = {name for names in KUBE_STATE.values() for name in names}
+ALWAYS |= {RESTART_COUNT, DUTY_CYCLE, MEMORY_TOTAL, MEMORY_USED}
 """What GKE writes for every cluster: the twin's exporters declare it."""
-OF_CHIPS = {f"kubernetes_io:container_accelerator_memory_{word}" for word in ("total", "used")}
-"""What GKE writes for containers with accelerators, and the twin, which has none, does not."""
 BY_JOB = (
     (r".+-picker", PICKER),
     (r".+-body-router", observed.ROUTER_METRICS),
@@ -54,7 +59,7 @@ STACK_FILES = (
 
 def written(registrations: Iterable[Registration]) -> list[str]:
     """Return the names, as patterns, of the series that the parts of a stack write."""
-    found = [re.escape(name) for name in ALWAYS | OF_CHIPS]
+    found = [re.escape(name) for name in ALWAYS]
     for seen in registrations:
         kind = seen.type.rpartition(":")[2]
         spec: dict[str, Any] = seen.inputs.get("spec") or {}

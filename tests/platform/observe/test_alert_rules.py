@@ -31,6 +31,7 @@ OTHER_ENGINES = [
         "QueueTooLong",
         {'nv_trt_llm_request_metrics{job="gemma",request_type="waiting",pod="a",$l}': "30x30"},
     ),
+    ("QueueTooLong", {'nv_inference_pending_request_count{job="fraud",pod="a",$l}': "30x30"}),
     ("KvCacheFull", {'sglang:token_usage{job="qwen",pod="a",$l}': "1x30"}),
     (
         "KvCacheFull",

@@ -30,8 +30,6 @@ _DIALECT = Dialect.MANAGED  # only names are compared
 _SECONDS = 120
 NOT_OF_THIS_STACK = {
     "inference_extension_flow_control_queue_size": "without gateway.fairness, pickers hold nothing",
-    "kubernetes_io:container_accelerator_memory_total": "the twin has no accelerators",
-    "kubernetes_io:container_accelerator_memory_used": "the twin has no accelerators",
 }
 """Series that parts of the stack read and that it cannot export on the twin, and why."""
 

@@ -5,7 +5,11 @@ import re
 
 import pytest
 
-from scripts.check.series import selectors_in
+from gke_inference.observability.alert_source import alerts
+from gke_inference.observability.dashboard_source import dashboards
+from gke_inference.observability.promql import Dialect, ModelFacts, Scope
+from scripts.check.series import names_in, selectors_in
+from simulator.dialects.predictive_metrics import ServerMetrics
 from tests.platform.observe.cases import read_cases, series_of_cases
 from tests.platform.observe.record import by_job, labels_of, recorded
 from twin.host.paths import REPOSITORY
@@ -48,6 +52,24 @@ def _of_dialects() -> dict[str, set[str]]:
             if each["type"] == "histogram":
                 found[f"{metric}_bucket"] = {*labels, "le"}
     return found
+
+
+def test_every_series_of_predictive_models_that_is_read_is_exported_by_the_twins_server() -> None:
+    exporter = ServerMetrics()
+    exporter.add_model("fraud", "1")
+    exported = {
+        line.partition("{")[0] for line in exporter.page().splitlines() if line.startswith("nv_")
+    }
+    scope = Scope(
+        (ModelFacts("fraud", ("fraud-gpu",), engine="tritonserver", predict_seconds=10),), "n"
+    )
+    found = {each.name: each.expr for each in alerts(scope, Dialect.MANAGED)}
+    assert {"PredictionsSlow", "PredictionsFailing", "QueueTooLong"} <= found.keys()
+    read = [*found.values()]
+    read += [q.expr for page in dashboards(scope) for p in page.panels for q in p.queries]
+    used = {name for text in read for name in names_in(text) if name.startswith("nv_")}
+    assert "nv_inference_pending_request_count" in used
+    assert used - exported == set()
 
 
 def test_a_series_is_unrecorded_only_while_a_case_uses_it_and_nothing_recorded_it() -> None:

@@ -25,6 +25,7 @@ from twin.cluster.agent.launching.environment import ACCOUNT, ConfigError, expan
 from twin.cluster.agent.launching.pictures import image_server, personal, trainer
 from twin.cluster.agent.launching.place import Launch, Place
 from twin.cluster.agent.launching.volumes import Mount, rewrite
+from twin.cluster.monitoring.accelerator_memory import MEMORY_SUFFIX
 from twin.host.paths import REPOSITORY, TwinPaths
 from twin.host.ports import free_port
 from twin.host.processes import GO_SETTINGS
@@ -140,6 +141,7 @@ def _engine(container: JsonObject, place: Place) -> Launch:
         "SPEED": str(rules.speed),
         "DURATIONS": json.dumps(engine_durations(rules)),
         "NAMES": str(place.names),
+        "MEMORY_FILE": str(place.kubeconfig.parent / f"{container['name']}{MEMORY_SUFFIX}"),
         "MOUNTS": json.dumps({mount.path: str(mount.folder) for mount in place.mounts}),
         "READ_ONLY": json.dumps([mount.path for mount in place.mounts if mount.read_only]),
     }

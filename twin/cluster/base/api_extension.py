@@ -31,7 +31,8 @@ _ADAPTER_ROLE = "extension-apiserver-authentication-reader"
 """Role that every server behind the aggregation layer needs before it is registered."""
 _VERSION_PARTS = 3  # apis, group, version
 Answer = Callable[[str, dict[str, str]], JsonObject | None]
-"""Called with path and query; returns None for an unknown resource. Can raise ValueError."""
+"""Called with path and query; returns None for an unknown resource. Can raise ValueError and
+LookupError, whose message is the reason of a 400 and a 404."""
 
 
 @dataclass(frozen=True)
@@ -257,6 +258,9 @@ class _Handler(Answers):
             )
         except ValueError as error:
             self._refuse(400, "BadRequest", str(error))
+            return
+        except LookupError as error:
+            self._refuse(404, "NotFound", str(error))
             return
         if found is None:
             self._refuse(404, "NotFound", f"no {url.path}")

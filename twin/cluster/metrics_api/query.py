@@ -5,10 +5,12 @@ the new resource model: `translator/query_builder.go`, `translator/utils/filter_
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 _TYPE = re.compile(r"^prometheus\.googleapis\.com\|(?P<name>[^|]+)\|(?P<kind>[^|]+)$")
 _OF_PUBSUB = re.compile(r"^pubsub\.googleapis\.com\|subscription\|(?P<name>\w+)$")
+_PARTS = ("_bucket", "_count", "_sum")
 _RESOURCE = ("subscription_id", "project_id", "location", "cluster", "namespace", "job", "instance")
 _REDUCERS = {
     "REDUCE_COUNT": "count({})",
@@ -23,6 +25,10 @@ _REDUCERS = {
     "REDUCE_STDDEV": "stddev({})",
     "REDUCE_SUM": "sum({})",
 }
+
+
+class NotFound(LookupError):
+    """Cloud Monitoring has no such metric."""
 
 
 class BadRequest(ValueError):
@@ -78,6 +84,37 @@ def expression(metric: str, matchers: tuple[str, ...], windows: Windows) -> str 
     if kind in ("gauge", "unknown"):
         return f"last_over_time({selector}[{round(windows.request * 1000)}ms])"
     return None
+
+
+def type_of(metric: str) -> tuple[str, str] | None:
+    """Return name and kind of a metric of Managed Prometheus, or None for another metric."""
+    match = _TYPE.match(metric)
+    return None if match is None else (match["name"], match["kind"])
+
+
+def kind_of(name: str, type_by_name: Callable[[str], str | None]) -> str | None:
+    """Return the kind of a scraped series in Cloud Monitoring, or None if it is unknown.
+
+    Managed Prometheus stores histograms and summaries whole, so that their parts are no metrics
+    (docs.cloud.google.com/stackdriver/docs/managed-prometheus/query).
+
+    Args:
+        name: Name of the series.
+        type_by_name: Returns the type of a family in Prometheus, or None.
+    """
+    found = type_by_name(name)
+    if found is None and name.endswith("_total"):
+        found = type_by_name(name.removesuffix("_total"))  # as OpenMetrics names the family
+    family = next((name.removesuffix(part) for part in _PARTS if name.endswith(part)), None)
+    if found is None and family is not None and type_by_name(family) in ("histogram", "summary"):
+        return "part"
+    return "unknown" if found == "untyped" else found
+
+
+def no_descriptor(metric: str) -> str:
+    """Return the adapter's message about a metric without descriptor (translator/errors.go)."""
+    name = metric.replace("|", "/")
+    return f'the server could not find the descriptor for metric "{name}"'
 
 
 def is_of_pubsub(metric: str) -> bool:

@@ -17,13 +17,17 @@ from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.reports import timestamp
 from twin.cluster.metrics_api.query import (
     BadRequest,
+    NotFound,
     Windows,
     expression,
     is_of_pubsub,
+    kind_of,
     labels_of,
     milli,
     names_matcher,
+    no_descriptor,
     selection,
+    type_of,
 )
 from twin.cluster.monitoring import promql
 from twin.cluster.monitoring.server import address_of
@@ -51,12 +55,33 @@ class Reader:
         rules = ctx.rules
         shortest = float(rules.value("monitoring.interval.shortest"))
         self._ctx = ctx
+        self._described: set[str] = set()
+        """Metrics that were found; a descriptor outlives its series."""
         self._delay = rules.scaled("metrics.ingestion")
         self._delay_of_pubsub = rules.scaled("metrics.pubsub")
         self._windows = Windows(
             request=max(rules.scaled("metrics.window"), _SCRAPES * shortest),
             alignment=max(rules.scaled("metrics.alignment"), _SCRAPES * shortest),
         )
+
+    def check(self, metric: str) -> None:
+        """Check that Cloud Monitoring has a metric of Managed Prometheus.
+
+        Metrics of other services pass, and all of them while Prometheus does not answer.
+
+        Raises:
+            NotFound: It has none of this name and kind.
+        """
+        address = address_of(self._ctx.dir)
+        is_of_others = type_of(metric) is None and "|" in metric
+        if metric in self._described or is_of_others:
+            return
+        try:
+            if address is None or self._is_described(address, metric):
+                return
+        except promql.QueryError:
+            return
+        raise NotFound(no_descriptor(metric))
 
     def samples(self, metric: str, matchers: tuple[str, ...], reducer: str) -> list[promql.Sample]:
         """Return the series of a metric; empty while Prometheus does not answer.
@@ -74,6 +99,18 @@ class Reader:
         except promql.QueryError:
             return []
         return [sample for sample in found if math.isfinite(sample.value)]
+
+    def _is_described(self, address: str, metric: str) -> bool:
+        """Return whether a metric of Managed Prometheus exists with the kind of its name."""
+        name, kind = type_of(metric) or ("", "")
+        found = kind_of(name, lambda each: promql.metric_type(address, each))
+        if found is None and name and promql.has_series(address, name):
+            # recorded, or of a program that has ended
+            found = "counter" if name.endswith("_total") else "gauge"
+        if found != kind:
+            return False
+        self._described.add(metric)
+        return True
 
 
 class _Api:
@@ -102,6 +139,7 @@ class CustomMetrics(_Api):
         if match is None:
             return None
         metric, namespace = unquote(match["metric"]), match["ns"]
+        self._reader.check(metric)
         wanted = selection(query.get("metricLabelSelector", ""), ("metric.labels",))
         names = self._pods(namespace, unquote(match["pod"]), query.get("labelSelector"))
         values: dict[str, float] = {}
@@ -136,6 +174,7 @@ class ExternalMetrics(_Api):
         if match is None:
             return None
         metric = unquote(match["metric"])
+        self._reader.check(metric)
         wanted = selection(query.get("labelSelector", ""), _EXTERNAL_PREFIXES)
         found = self._reader.samples(metric, wanted.matchers, wanted.reducer)
         return _external_list(metric, found)

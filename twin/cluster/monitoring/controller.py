@@ -29,6 +29,7 @@ from twin.cluster.monitoring import (
     targets,
     tokens,
 )
+from twin.cluster.monitoring.accelerator_memory import AcceleratorMemory
 from twin.cluster.monitoring.durations import Clock
 from twin.cluster.monitoring.gateways import admin_addresses, front_address, uptime_address
 from twin.cluster.monitoring.kube_state_metrics import KubeStateMetrics
@@ -62,6 +63,7 @@ class Monitoring:
         self._clock = Clock(ctx.rules.speed, shortest)
         self._server = PrometheusServer(ctx)
         self._kube_state = KubeStateMetrics(ctx)
+        self._memory = AcceleratorMemory(ctx)
         self._pods = Informer(ctx.watches, "/api/v1/pods", self._wake)
         self._scraped = [Informer(ctx.watches, f"{_API}/{kind}", self._wake) for kind in _SCRAPED]
         self._rules = [Informer(ctx.watches, f"{_API}/{kind}", self._wake) for kind in _RULES]
@@ -87,6 +89,7 @@ class Monitoring:
             watched = (self._pods, self._policies, self._gateways, *self._scraped, *self._rules)
             for informer in watched:
                 informer.start(own_stop)
+            self._memory.start()
             while not stop.is_set() and not all(one.synced.is_set() for one in watched):
                 stop.wait(_GATHER_SECONDS)  # half a view would end what is scraped
             while not stop.is_set():
@@ -96,6 +99,7 @@ class Monitoring:
                 stop.wait(_GATHER_SECONDS)
                 self._wake.clear()
         finally:
+            self._memory.stop()
             own_stop.set()
 
     def _reconcile(self) -> None:
@@ -108,6 +112,7 @@ class Monitoring:
             system_jobs.kube_state_job(self._kube_state.address, self._clock, cluster),
             system_jobs.load_balancer_job(folder, self._clock),
             system_jobs.extra_job(folder, self._clock),
+            system_jobs.accelerator_job(self._memory.address, self._clock),
         ]
         bus = pubsub.metrics_address(self._ctx.paths)
         if bus is not None:

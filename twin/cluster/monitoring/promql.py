@@ -84,6 +84,27 @@ def query_range(
     ]
 
 
+def metric_type(address: str, name: str) -> str | None:
+    """Return the type of a scraped metric, such as `gauge`; None for an unknown one.
+
+    Raises:
+        QueryError: Prometheus does not answer.
+    """
+    fields = urlencode({"metric": name})
+    found: dict[str, Any] = json.loads(_ask(address, "GET", f"/api/v1/metadata?{fields}"))["data"]
+    return str(found[name][0]["type"]) if found.get(name) else None
+
+
+def has_series(address: str, name: str) -> bool:
+    """Return whether a Prometheus has ever stored a series.
+
+    Raises:
+        QueryError: Prometheus does not answer.
+    """
+    fields = urlencode({"match[]": f'{{__name__="{name}"}}', "limit": 1})
+    return bool(json.loads(_ask(address, "GET", f"/api/v1/series?{fields}"))["data"])
+
+
 def is_ready(address: str) -> bool:
     """Return whether Prometheus answers queries."""
     try:

@@ -3,7 +3,8 @@
 - kube-state series, from kube-state-metrics;
 - the load balancer's, from Envoy's statistics, under the names that Cloud Monitoring's metrics have
   in PromQL (docs.cloud.google.com/load-balancing/docs/https/https-logging-monitoring);
-- the accelerators' duty cycle, from the engines' metrics.
+- the accelerators' duty cycle, from the engines' metrics;
+- the accelerators' memory, from the engines (`accelerator_memory.py`).
 """
 
 from collections.abc import Mapping
@@ -20,6 +21,9 @@ RESTART_COUNT = "kubernetes_io:container_restart_count"
 RESTARTS = "kube_pod_container_status_restarts_total"
 """Not in GKE's packages: the job makes `RESTART_COUNT` from it."""
 DUTY_CYCLE = "kubernetes_io:container_accelerator_duty_cycle"
+MEMORY_TOTAL = "kubernetes_io:container_accelerator_memory_total"
+MEMORY_USED = "kubernetes_io:container_accelerator_memory_used"
+_ACCELERATOR_INTERVAL = "1m"
 _KUBE_STATE_INTERVAL = "30s"
 _LOAD_BALANCER_INTERVAL = "1m"
 _EXTRA_INTERVAL = "15s"
@@ -228,6 +232,19 @@ def uptime_job(address: str, clock: Clock) -> JsonObject:
         "scrape_interval": interval,
         "scrape_timeout": interval,
         "static_configs": [{"targets": [address], "labels": {"monitored_resource": "uptime_url"}}],
+    }
+
+
+def accelerator_job(address: str, clock: Clock) -> JsonObject:
+    """Return the job of the accelerators' memory (rule monitoring.accelerator-memory)."""
+    interval = clock.interval(_ACCELERATOR_INTERVAL)
+    labels = {"monitored_resource": "k8s_container"}
+    return {
+        "job_name": "accelerators",
+        "honor_labels": True,
+        "scrape_interval": interval,
+        "scrape_timeout": interval,
+        "static_configs": [{"targets": [address], "labels": labels}],
     }
 
 

@@ -2,6 +2,7 @@
 
 import http.server
 import threading
+import urllib.parse
 
 import pytest
 
@@ -193,3 +194,87 @@ def test_a_pod_monitoring_that_goes_ends_its_job(cluster, replica):
     # its last samples stay visible for Prometheus' lookback: what ends is new ones
     old = 'time() - timestamp(up{job="short"}) > 4'
     cluster.until(lambda: ask(cluster, old), "the end of the job")
+
+
+def scaler(metric):
+    """Return an autoscaler of a Deployment `scaled` that follows a metric of its pods."""
+    name = f"prometheus.googleapis.com|{metric}"
+    pods = {"metric": {"name": name}, "target": {"type": "AverageValue", "averageValue": "1"}}
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "scaled", "namespace": "monitored"},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "scaled"},
+            "minReplicas": 1,
+            "maxReplicas": 2,
+            "metrics": [{"type": "Pods", "pods": pods}],
+        },
+    }
+
+
+def test_a_metric_of_a_wrong_name_or_kind_has_no_descriptor(cluster, replica):
+    cluster.apply(monitoring("demo"))
+    cluster.until(lambda: ask(cluster, "demo_queue"), "the scraped gauge")
+    api = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/monitored/pods"
+
+    def value(metric):
+        name = f"prometheus.googleapis.com|{metric}"
+        return cluster.kube.get(f"{api}/{replica}/{urllib.parse.quote(name, safe='')}")["items"]
+
+    (found,) = cluster.until(lambda: value("demo_queue|gauge"), "the adapter's value")
+    assert found["describedObject"]["name"] == replica
+    assert int(found["value"]) % 3 == 0  # each monitoring object that scrapes the pod adds 3
+    for wrong in ("demo_qeue|gauge", "demo_queue|counter"):
+        path = f"prometheus.googleapis.com/{wrong.replace('|', '/')}"
+        with pytest.raises(KubeError, match=f'descriptor for metric "{path}"') as refused:
+            value(wrong)
+        assert refused.value.status == 404
+
+
+@pytest.mark.soak  # the test above has the answers that the autoscaler gets
+def test_an_autoscaler_with_a_wrong_metric_name_or_kind_reports_why(cluster, replica):
+    cluster.apply(monitoring("demo"))
+    cluster.until(lambda: ask(cluster, "demo_queue"), "the scraped gauge")
+    template = {
+        "metadata": {"labels": {"app": "demo"}},
+        "spec": {"containers": [{"name": "c", "image": "demo"}], "nodeSelector": {"no": "where"}},
+    }
+    cluster.apply(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "scaled", "namespace": "monitored"},
+            "spec": {"selector": {"matchLabels": {"app": "demo"}}, "template": template},
+        }
+    )
+
+    def active(metric):
+        """Return reason and message of ScalingActive once they are about a metric."""
+        found = cluster.kube.get(cluster.kube.path_of(scaler(metric))).get("status", {})
+        for each in found.get("conditions", []):
+            about = each["type"] == "ScalingActive" and (
+                metric in each["message"].replace("/", "|") or each["status"] == "True"
+            )
+            if about:
+                return each["reason"], each["message"]
+        return None
+
+    for wrong in ("demo_qeue|gauge", "demo_queue|counter"):
+        cluster.apply(scaler(wrong))
+        reason, message = cluster.until(lambda wrong=wrong: active(wrong), "a condition", 60)
+        path = f"prometheus.googleapis.com/{wrong.replace('|', '/')}"
+        assert reason == "FailedGetPodsMetric"
+        assert f'the server could not find the descriptor for metric "{path}"' in message
+    # only values of running pods count
+    path = f"/api/v1/namespaces/monitored/pods/{replica}/status"
+    cluster.kube.patch(path, {"status": {"phase": "Running"}})
+    cluster.apply(scaler("demo_queue|gauge"))
+    reason, _ = cluster.until(
+        lambda: (found := active("demo_queue|gauge")) and found[0] == "ValidMetricFound" and found,
+        "a value",
+        60,
+    )
+    assert reason == "ValidMetricFound"
+    cluster.kube.delete(cluster.kube.path_of(scaler("")))
+    cluster.kube.delete("/apis/apps/v1/namespaces/monitored/deployments/scaled")

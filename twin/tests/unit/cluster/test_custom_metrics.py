@@ -9,6 +9,7 @@ from twin.cluster.metrics_api.query import (
     Windows,
     expression,
     is_of_pubsub,
+    kind_of,
     labels_of,
     milli,
     names_matcher,
@@ -68,6 +69,29 @@ def test_a_histogram_is_refused():
 @pytest.mark.parametrize("metric", ["vllm:q", "pubsub.googleapis.com|x|y", "a|b|c|d"])
 def test_a_metric_of_another_service_has_no_series(metric):
     assert expression(metric, (), WINDOWS) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("vllm:q", "gauge"),
+        ("tokens_total", "counter"),
+        ("family_total", "counter"),
+        ("plain", "unknown"),
+        ("seconds", "histogram"),
+        ("seconds_count", "part"),
+        ("other_count", None),
+    ],
+)
+def test_a_metric_has_the_kind_with_which_managed_prometheus_stores_it(name, kind):
+    types = {
+        "vllm:q": "gauge",
+        "tokens_total": "counter",
+        "family": "counter",
+        "plain": "untyped",
+        "seconds": "histogram",
+    }
+    assert kind_of(name, types.get) == kind
 
 
 def test_a_selector_filters_by_the_labels_of_metric_and_resource():
