@@ -11,7 +11,8 @@ from pathlib import Path
 from scripts.shared.hosts import host_of
 from scripts.shared.model_client import key_of
 from scripts.terminal.console import CommandError, console
-from simulator.traffic import LOCAL_CLIENTS, Options, Report, Trace, TraceEntry, mixed_lengths, run
+from simulator.traffic import Options, Report, Trace, TraceEntry, mixed_lengths, run
+from simulator.traffic.client import LOCAL_CLIENTS
 from twin.cluster import lifecycle as clusters
 from twin.cluster.monitoring import promql
 from twin.cluster.monitoring.server import address_of

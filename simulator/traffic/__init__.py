@@ -9,13 +9,12 @@ answered, refused (with an error that the client can read) or lost (without one)
 """
 
 from simulator.traffic.asks import Prompt, Trace, TraceEntry
-from simulator.traffic.client import LOCAL_CLIENTS, Client, Options, Pace, Steady, replay, run
+from simulator.traffic.client import Client, Options, Pace, Steady, replay, run
 from simulator.traffic.generators import mixed_lengths, multi_adapter, poisson_times, shared_prefix
 from simulator.traffic.records import Outcome, Record
 from simulator.traffic.report import Percentiles, Report, Slo, Summary
 
 __all__ = [
-    "LOCAL_CLIENTS",
     "Client",
     "Options",
     "Outcome",
