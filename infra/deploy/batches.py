@@ -16,6 +16,7 @@ from gke_inference.gateway.picker import METRICS_PORT as PICKER_METRICS_PORT
 from gke_inference.gateway.settings import ProxyCallersArgs
 from gke_inference.serving.offline.batch_engine import BatchEngine
 from infra.deploy import batch_engines as assemble_engines
+from infra.deploy.identities import identity_of
 from infra.plan import RegionPlan
 from infra.plan.batches import SERVICE, BatchModel, BatchPlan
 from infra.plan.names import object_name
@@ -86,13 +87,8 @@ def bucket_args(batches: BatchPlan, region: RegionPlan) -> BatchBucketArgs | Non
 
 def identity_args(region: RegionPlan, bucket: pulumi.Input[str]) -> WorkloadIdentityArgs:
     """Return the arguments of the batch identity, with access only to the bucket."""
-    return WorkloadIdentityArgs(
-        bucket_roles={"batches": BucketAccessArgs(access="write", bucket=bucket)},
-        namespace=region.namespace,
-        project=region.project.id,
-        project_number=region.project.number,
-        service_account_name=SERVICE,
-    )
+    access = {"batches": BucketAccessArgs(access="write", bucket=bucket)}
+    return identity_of(region.project, region.namespace, SERVICE, access)
 
 
 def service_args(

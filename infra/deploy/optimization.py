@@ -21,6 +21,7 @@ from gke_inference.optimization.optimization_job import (
     TuneArgs,
 )
 from gke_inference.settings import Settings
+from infra.deploy.identities import identity_of
 from infra.plan import RegionPlan
 from infra.plan.optimization import EvaluatedSide, OptimizationPlan, job_hardware
 from infra.stack import Evaluation, Gateway
@@ -65,13 +66,8 @@ def identity_args(
     plan: OptimizationPlan, region: RegionPlan, bucket: pulumi.Input[str]
 ) -> WorkloadIdentityArgs:
     """Return the arguments of the identity of all jobs, with access only to the bucket."""
-    return WorkloadIdentityArgs(
-        bucket_roles={"models": BucketAccessArgs(access="write", bucket=bucket)},
-        namespace=plan.namespace,
-        project=region.project.id,
-        project_number=region.project.number,
-        service_account_name=ACCOUNT,
-    )
+    access = {"models": BucketAccessArgs(access="write", bucket=bucket)}
+    return identity_of(region.project, plan.namespace, ACCOUNT, access)
 
 
 def job_args(

@@ -14,6 +14,7 @@ from gke_inference.cluster.workload_identity import (
 )
 from gke_inference.personal.personal_front import PersonalFront, PersonalFrontArgs
 from gke_inference.personal.personal_worker import PersonalWorker, PersonalWorkerArgs
+from infra.deploy.identities import identity_of
 from infra.plan import RegionPlan
 from infra.plan.image_names import RegionImages
 from infra.plan.personal import PersonalPlan
@@ -93,13 +94,7 @@ def identity_args(
         },
     }
     return {
-        account: WorkloadIdentityArgs(
-            bucket_roles=roles,
-            namespace=personal.namespace,
-            project=project.id,
-            project_number=project.number,
-            service_account_name=account,
-        )
+        account: identity_of(project, personal.namespace, account, roles)
         for account, roles in grants.items()
     }
 

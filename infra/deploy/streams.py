@@ -12,6 +12,7 @@ from gke_inference.streams.settings import ResultsKind, ResultsSettings
 from gke_inference.streams.stream_table import StreamTable, StreamTableArgs
 from gke_inference.streams.stream_topics import StreamTopics, StreamTopicsArgs
 from gke_inference.streams.stream_worker import StreamWorker, StreamWorkerArgs
+from infra.deploy.identities import identity_of
 from infra.plan import RegionPlan
 from infra.plan.project import ProjectPlan
 from infra.plan.streams import StreamPlan
@@ -56,16 +57,12 @@ def stream_to_models(
 
 def identity_args(stream: StreamPlan, region: RegionPlan) -> WorkloadIdentityArgs:
     """Return the arguments of the workers' identity, with its bucket permissions."""
-    args = WorkloadIdentityArgs(
-        namespace=region.namespace,
-        project=region.project.id,
-        project_number=region.project.number,
-        service_account_name=stream.worker,
+    access = (
+        {}
+        if stream.bucket is None
+        else {"results": BucketAccessArgs(access="write", bucket=stream.bucket)}
     )
-    bucket = stream.bucket
-    if bucket is not None:
-        args["bucket_roles"] = {"results": BucketAccessArgs(access="write", bucket=bucket)}
-    return args
+    return identity_of(region.project, region.namespace, stream.worker, access)
 
 
 def topics_args(
