@@ -66,7 +66,7 @@ def test_of_several_fixes_the_lowest_that_is_newer_is_shown(scanner):
         for one in json.loads(run("--json").stdout)
         if one["package"] == first["package"]["name"]
     ]
-    assert (found["version"], found["fixed"]) == ("1.0.0", "2.1.0")
+    assert (found["version"], found["fixed"]) == ("1.4.0", "2.1.0")
 
 
 def test_json_has_every_finding(scanner):
