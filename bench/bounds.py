@@ -3,7 +3,7 @@
 Subjects with bounds of their own are in their modules: routing, confirm and fairness.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,6 +80,18 @@ def _ratio_error(field: str) -> Callable[[list[Row]], float | None]:
     return value
 
 
+def _planner(
+    engine: str, quantity: str, title: str, median: float, nine_in_ten: float
+) -> Iterator[Bound]:
+    """Yield the bounds of the planner's errors for a quantity of an engine, in percent."""
+    for field, name, at_most in (
+        ("median_percent", f"{title}, median error in %", median),
+        ("nine_in_ten_percent", "the same, nine in ten below, %", nine_in_ten),
+    ):
+        value = figure(field, engine=engine, quantity=quantity, estimates="planner")
+        yield Bound(name, value, at_most)
+
+
 _DENSE = "all of dense models"
 """Row of `engine`. Its bounds are the median and P99 errors that the best published simulator has
 over 36 runs that it was not fitted to: BLIS, inference-sim's blog of 2026-08-06."""
@@ -119,26 +131,8 @@ BOUNDS: dict[str, tuple[Bound, ...]] = {
         Bound("gateway hop, p50, ms", _of("what", "gateway hop (pair by pair)", "p50_ms"), 2.0),
     ),
     "accuracy": (
-        Bound(
-            "vLLM, model left out, ms between tokens, median error in %",
-            figure("median_percent", engine="vllm", quantity=BETWEEN, estimates="planner"),
-            10,
-        ),
-        Bound(
-            "the same, nine in ten below, %",
-            figure("nine_in_ten_percent", engine="vllm", quantity=BETWEEN, estimates="planner"),
-            30,
-        ),
-        Bound(
-            "all engines, model left out, ms to first token, median error in %",
-            figure("median_percent", engine="all", quantity=FIRST, estimates="planner"),
-            30,
-        ),
-        Bound(
-            "the same, nine in ten below, %",
-            figure("nine_in_ten_percent", engine="all", quantity=FIRST, estimates="planner"),
-            90,
-        ),
+        *_planner("vllm", BETWEEN, "vLLM, model left out, ms between tokens", 10, 30),
+        *_planner("all", FIRST, "all engines, model left out, ms to first token", 30, 90),
         Bound(
             "wrong accelerator, model left out, %", figure("wrong_chip_percent", contests="all"), 3
         ),

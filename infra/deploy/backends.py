@@ -13,6 +13,7 @@ from gke_inference.cluster.workload_identity import (
     principal,
 )
 from gke_inference.gateway.settings import ProxyCallersArgs
+from infra.deploy.identities import identity_of
 from infra.plan import RegionPlan, ServedModel
 from infra.plan.backends import RELAY, BackendsPlan, fallback_of
 from infra.plan.cloud_run import RunService
@@ -103,12 +104,7 @@ def access_args(
 
 def relay_identity_args(region: RegionPlan) -> WorkloadIdentityArgs:
     """Return the arguments of the relay's identity. `BackendAccess` grants its permissions."""
-    return WorkloadIdentityArgs(
-        namespace=region.namespace,
-        project=region.project.id,
-        project_number=region.project.number,
-        service_account_name=RELAY,
-    )
+    return identity_of(region.project, region.namespace, RELAY)
 
 
 def backends_args(

@@ -11,6 +11,7 @@ from gke_inference.catalogue.rungs import Rung
 from gke_inference.cluster.workload_identity import BucketAccessArgs, WorkloadIdentityArgs
 from gke_inference.intent.settings import EngineSettings
 from gke_inference.serving.offline.batch_engine import BatchEngineArgs
+from infra.deploy.identities import identity_of
 from infra.deploy.serving_arguments import granted_secrets, server_args, weights_access
 from infra.plan import RegionPlan, ServedModel
 from infra.plan.batches import SERVICE, BatchPlan
@@ -65,17 +66,9 @@ def identity_args(
         if "models" in access:
             access["draft"] = access.pop("models")
         access["models"] = access.pop("weights")
-    identity = WorkloadIdentityArgs(
-        bucket_roles={
-            "batches": BucketAccessArgs(access="write", bucket=batches),
-            "caches": BucketAccessArgs(access="write", bucket=buckets["caches"]),
-            **access,
-        },
-        namespace=served.namespace,
-        project=served.site.project.id,
-        project_number=served.site.project.number,
-        service_account_name=account(served),
-    )
+    access["batches"] = BucketAccessArgs(access="write", bucket=batches)
+    access["caches"] = BucketAccessArgs(access="write", bucket=buckets["caches"])
+    identity = identity_of(served.site.project, served.namespace, account(served), access)
     if secrets := granted_secrets(replace(served, is_first=True)):
         identity["secrets"] = secrets
     return identity

@@ -16,30 +16,21 @@ from gke_inference.gateway.picker import METRICS_PORT as PICKER_METRICS_PORT
 from gke_inference.gateway.settings import ProxyCallersArgs
 from gke_inference.serving.offline.batch_engine import BatchEngine
 from infra.deploy import batch_engines as assemble_engines
+from infra.deploy.built_region import ServedRegion
+from infra.deploy.identities import identity_of
 from infra.plan import RegionPlan
 from infra.plan.batches import SERVICE, BatchModel, BatchPlan
 from infra.plan.names import object_name
-from infra.stack import Gateway
 
 
-def answer_batches(
-    region: RegionPlan,
-    gateway: Gateway,
-    address: pulumi.Output[str],
-    buckets: Mapping[str, pulumi.Input[str]],
-    inside: pulumi.ResourceOptions,
-    after: list[pulumi.Resource],
-) -> None:
+def answer_batches(served: ServedRegion, needed: list[pulumi.Resource]) -> None:
     """Build the batch service, if the stack has one in the region.
 
     Args:
-        region: The region.
-        gateway: Settings of the region's gateway.
-        address: Address of the region's gateway.
-        buckets: Buckets of the region by role.
-        inside: Options with the cluster's Kubernetes provider and dependencies.
-        after: Dependencies of the service: the namespaces and the gateway.
+        served: The region.
+        needed: Dependencies of the service: the namespaces and the gateway.
     """
+    region = served.plan
     batches = region.batches
     if batches is None:
         return
@@ -47,22 +38,22 @@ def answer_batches(
     bucket: pulumi.Input[str] = batches.bucket
     if args is not None:
         bucket = BatchBucket(f"{region.name}-batches", args).bucket_name
-    behind = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=after))
+    behind = served.after(*needed)
     name = f"{region.name}-{SERVICE}"
     identity = WorkloadIdentity(f"{name}-identity", identity_args(region, bucket), behind)
     engines: dict[str, pulumi.Input[str]] = {}
-    for own, served in assemble_engines.engines_in(batches, region).values():
-        role = f"{name}-{served.object_name}"
-        reads = assemble_engines.identity_args(served, buckets, bucket)
+    for own, model in assemble_engines.engines_in(batches, region).values():
+        role = f"{name}-{model.object_name}"
+        reads = assemble_engines.identity_args(model, served.buckets, bucket)
         ready = WorkloadIdentity(f"{role}-identity", reads, behind)
-        engines[served.object_name] = BatchEngine(
+        engines[model.object_name] = BatchEngine(
             role,
-            assemble_engines.engine_args(batches, region, own, served, bucket),
+            assemble_engines.engine_args(batches, region, own, model, bucket),
             pulumi.ResourceOptions.merge(behind, pulumi.ResourceOptions(depends_on=[ready])),
         ).job
     BatchService(
         name,
-        service_args(batches, gateway, region, address, bucket, engines),
+        service_args(batches, served, bucket, engines),
         pulumi.ResourceOptions.merge(behind, pulumi.ResourceOptions(depends_on=[identity])),
     )
 
@@ -86,20 +77,13 @@ def bucket_args(batches: BatchPlan, region: RegionPlan) -> BatchBucketArgs | Non
 
 def identity_args(region: RegionPlan, bucket: pulumi.Input[str]) -> WorkloadIdentityArgs:
     """Return the arguments of the batch identity, with access only to the bucket."""
-    return WorkloadIdentityArgs(
-        bucket_roles={"batches": BucketAccessArgs(access="write", bucket=bucket)},
-        namespace=region.namespace,
-        project=region.project.id,
-        project_number=region.project.number,
-        service_account_name=SERVICE,
-    )
+    access = {"batches": BucketAccessArgs(access="write", bucket=bucket)}
+    return identity_of(region.project, region.namespace, SERVICE, access)
 
 
 def service_args(
     batches: BatchPlan,
-    gateway: Gateway,
-    region: RegionPlan,
-    address: pulumi.Output[str],
+    served: ServedRegion,
     bucket: pulumi.Input[str],
     engines: Mapping[str, pulumi.Input[str]],
 ) -> BatchServiceArgs:
@@ -107,13 +91,11 @@ def service_args(
 
     Args:
         batches: The batch service.
-        gateway: Settings of the region's gateway.
-        region: The region.
-        address: Address of the region's gateway.
+        served: The region.
         bucket: Name of the bucket.
         engines: Jobs of own engines, by the model's object name.
     """
-    settings = batches.settings
+    region, gateway, settings = served.plan, served.settings, batches.settings
     pools = dict.fromkeys(
         each.pool for each in batches.models if each.pool is not None and each.engine is None
     )
@@ -121,7 +103,7 @@ def service_args(
         bucket=bucket,
         cluster_name=region.cluster_name,
         deadline_seconds=settings.deadline_seconds,
-        endpoint=address.apply(gateway.endpoint),
+        endpoint=served.endpoint,
         exposure=gateway.regional_exposure,
         gateway_name=region.names.gateway(),
         log_percent=gateway.log_percent,

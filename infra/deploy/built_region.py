@@ -1,5 +1,6 @@
-"""What the build of a region returns, for the front and the outputs."""
+"""Built parts of a region, for what comes after them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pulumi
@@ -8,6 +9,8 @@ from gke_inference.front.exported_pools import ExportedPools
 from gke_inference.front.published_gateway import PublishedGateway
 from gke_inference.gateway.inference_gateway import InferenceGateway, RoutedModelArgs
 from infra.deploy.cluster import Cluster
+from infra.plan import RegionPlan
+from infra.stack import Gateway
 
 
 @dataclass(frozen=True)
@@ -32,3 +35,27 @@ class BuiltRegion:
     """Models on Cloud Run."""
     published: PublishedGateway | None = None
     """The service attachment that other networks and a global front connect to."""
+
+
+@dataclass(frozen=True)
+class ServedRegion:
+    """A region with its gateway, for what asks the models through it."""
+
+    plan: RegionPlan
+    settings: Gateway
+    """Settings of its gateway."""
+    gateway: InferenceGateway
+    buckets: Mapping[str, pulumi.Input[str]]
+    """Buckets of the region by role; `models` has the weights."""
+    inside: pulumi.ResourceOptions
+    """Options of objects in the region's cluster."""
+
+    @property
+    def endpoint(self) -> pulumi.Output[str]:
+        """URL of the gateway."""
+        return self.gateway.address.apply(self.settings.endpoint)
+
+    def after(self, *needed: pulumi.Resource) -> pulumi.ResourceOptions:
+        """Return the options of objects in the cluster that depend on others."""
+        behind = pulumi.ResourceOptions(depends_on=[*needed])
+        return pulumi.ResourceOptions.merge(self.inside, behind)

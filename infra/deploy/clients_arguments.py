@@ -18,6 +18,7 @@ from gke_inference.cluster.workload_identity import WorkloadIdentityArgs
 from gke_inference.guardrails.armor_calls import ArmorCallArgs
 from gke_inference.namespace.network_policies import ENGINE_PORT
 from infra.deploy.guardrails import guarded_models, guards
+from infra.deploy.identities import identity_of
 from infra.plan import RegionPlan
 from infra.plan.clients import GATE, ClientsPlan, GatePlan, RegionLimits
 from infra.plan.names import Names
@@ -79,12 +80,7 @@ def apigee_args(
 
 def gate_identity_args(names: Names, project: ProjectPlan) -> WorkloadIdentityArgs:
     """Return the arguments of the gate's identity. The global secret grants it read access."""
-    return WorkloadIdentityArgs(
-        namespace=names.gateway_namespace(),
-        project=project.id,
-        project_number=project.number,
-        service_account_name=GATE,
-    )
+    return identity_of(project, names.gateway_namespace(), GATE)
 
 
 def store_args(

@@ -15,36 +15,32 @@ from infra.deploy.front import dns_front_args
 from infra.deploy.gateway import routed_models
 from infra.deploy.hostname import build_front_certificate
 from infra.deploy.network import RegionNetwork
-from infra.plan import RegionPlan
+from infra.plan import Plan, RegionPlan
 from infra.plan.front import FrontPlan
-from infra.plan.names import Names
-from infra.plan.project import ProjectPlan
 from infra.stack import Fleet as FleetSettings
 
 
 def build_fleet(
-    front: FrontPlan,
-    names: Names,
-    project: ProjectPlan,
+    plan: Plan,
     networks: Mapping[str, RegionNetwork],
     built: Mapping[str, BuiltRegion],
     opts: pulumi.ResourceOptions,
 ) -> pulumi.Output[dict[str, str]] | None:
     """Build the gateway over all clusters, if it is the front. Return its address by region."""
-    config = front.config_region
+    front, config = plan.front, plan.front.config_region
     exported = {name: each.exported for name, each in built.items() if each.exported is not None}
     if not front.gateway.has_fleet_gateway or config not in exported:
         return None
     ids = {name: built[name].cluster.cluster_id for name in exported}
     clusters: list[pulumi.Resource] = [built[name].cluster for name in exported]
     after = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=clusters))
-    fleet = Fleet("fleet", fleet_args(front, names, project, ids), after)
+    fleet = Fleet("fleet", fleet_args(plan, ids), after)
     models = {one["model_name"]: one for each in exported.values() for one in each.models}
     needed: list[pulumi.Resource] = [fleet, *(each.pools for each in exported.values())]
-    needed += build_front_certificate(front, project, opts)
+    needed += build_front_certificate(plan.front, plan.project, opts)
     gateway = FleetGateway(
         "front",
-        fleet_gateway_args(front, names, project, list(models.values())),
+        fleet_gateway_args(plan, list(models.values())),
         pulumi.ResourceOptions.merge(
             exported[config].inside, pulumi.ResourceOptions(depends_on=needed)
         ),
@@ -53,7 +49,7 @@ def build_fleet(
         region: gateway.addresses.apply(lambda found, region=region: found[region])
         for region in exported
     }
-    record = dns_front_args(front, names, project, addresses, networks[config].network)
+    record = dns_front_args(plan, addresses, networks[config].network)
     if record is not None:
         DnsFront("front-record", record, opts)
     return gateway.addresses
@@ -72,25 +68,22 @@ def exported_args(
 
 
 def fleet_args(
-    front: FrontPlan,
-    names: Names,
-    project: ProjectPlan,
+    plan: Plan,
     clusters: Mapping[str, pulumi.Input[str]],
 ) -> FleetArgs:
     """Return the arguments of the fleet of a platform's clusters.
 
     Args:
-        front: Endpoints of the stack.
-        names: Names of the stack.
-        project: Project of the stack.
+        plan: The stack, resolved.
         clusters: Id of the cluster of each region with models.
     """
+    front, project = plan.front, plan.project
     return FleetArgs(
         clusters={
             region: {
                 "cluster_id": clusters[region],
                 "location": region,
-                "membership": names.cluster(region),
+                "membership": plan.names.cluster(region),
             }
             for region in front.regions
         },
@@ -101,24 +94,20 @@ def fleet_args(
     )
 
 
-def fleet_gateway_args(
-    front: FrontPlan, names: Names, project: ProjectPlan, models: list[RoutedModelArgs]
-) -> FleetGatewayArgs:
+def fleet_gateway_args(plan: Plan, models: list[RoutedModelArgs]) -> FleetGatewayArgs:
     """Return the arguments of the Gateway over all regions.
 
     Args:
-        front: Endpoints of the stack.
-        names: Names of the stack.
-        project: Project of the stack.
+        plan: The stack, resolved.
         models: Models of all regions.
     """
-    gateway = front.gateway
+    front, gateway = plan.front, plan.front.gateway
     args = FleetGatewayArgs(
-        gateway_name=names.gateway(),
+        gateway_name=plan.names.gateway(),
         log_percent=gateway.log_percent,
         models=models,
-        namespace=names.namespace(),
-        project=project.id,
+        namespace=plan.names.namespace(),
+        project=plan.project.id,
         regions=list(front.regions),
         target_utilization_percent=(gateway.fleet or FleetSettings()).target_utilization_percent,
     )

@@ -20,18 +20,14 @@ from gke_inference.gateway.record import GatewayRecord
 from infra.deploy.built_region import BuiltRegion
 from infra.deploy.hostname import build_front_certificate, record_args
 from infra.deploy.network import RegionNetwork
-from infra.plan import RegionPlan
+from infra.plan import Plan, RegionPlan
 from infra.plan.front import FrontPlan, RoutedModel
 from infra.plan.guardrails import timeout_ms
-from infra.plan.names import Names
-from infra.plan.project import ProjectPlan
 from infra.stack import Front, Gateway
 
 
 def build_front(
-    front: FrontPlan,
-    names: Names,
-    project: ProjectPlan,
+    plan: Plan,
     networks: Mapping[str, RegionNetwork],
     built: Mapping[str, BuiltRegion],
     opts: pulumi.ResourceOptions,
@@ -43,14 +39,14 @@ def build_front(
         if parts.gateway is not None
     }
     network = next(iter(networks.values())).network
-    kind = front.gateway.front
+    front, kind = plan.front, plan.front.gateway.front
     if kind is Front.DNS:
-        args = dns_front_args(front, names, project, addresses, network)
+        args = dns_front_args(plan, addresses, network)
         if args is not None:
             DnsFront("front", args, opts)
         return None
     if kind is Front.GLOBAL:
-        address = _build_global(front, names, project, built, opts)
+        address = _build_global(plan, built, opts)
         _lead(front, {} if address is None else {"front": address}, opts)
         return address
     if kind is not Front.INTERNAL:
@@ -59,9 +55,7 @@ def build_front(
 
 
 def _build_global(
-    front: FrontPlan,
-    names: Names,
-    project: ProjectPlan,
+    plan: Plan,
     built: Mapping[str, BuiltRegion],
     opts: pulumi.ResourceOptions,
 ) -> pulumi.Output[str] | None:
@@ -73,8 +67,8 @@ def _build_global(
     }
     if not published:
         return None
-    has_router = front.router is not None
-    args = front_network_args(names, project, published, has_egress=has_router)
+    has_router = plan.front.router is not None
+    args = front_network_args(plan, published, has_egress=has_router)
     network = FrontNetwork("front-network", args, opts)
     regions = {
         name: FrontRegionArgs(
@@ -83,7 +77,7 @@ def _build_global(
         )
         for name, attachment in published.items()
     }
-    args = global_front_args(front, names, project, regions, network.network_id)
+    args = global_front_args(plan, regions, network.network_id)
     if args is None:
         return None
     joined = {
@@ -97,14 +91,14 @@ def _build_global(
         for name, each in regions.items()
         if has_router
     }
-    routing = front_router_args(front, names, project, joined, network.network_id)
+    routing = front_router_args(plan, joined, network.network_id)
     if routing is not None:
         services = FrontRouter("front-router", routing, opts).services
         args["routers"] = {
             name: services.apply(lambda found, region=name: found[region]) for name in joined
         }
     after_certificate = pulumi.ResourceOptions(
-        depends_on=build_front_certificate(front, project, opts)
+        depends_on=build_front_certificate(plan.front, plan.project, opts)
     )
     return GlobalFront("front", args, pulumi.ResourceOptions.merge(opts, after_certificate)).address
 
@@ -153,12 +147,12 @@ def published_args(
 
 
 def front_network_args(
-    names: Names, project: ProjectPlan, regions: Collection[str], *, has_egress: bool = False
+    plan: Plan, regions: Collection[str], *, has_egress: bool = False
 ) -> FrontNetworkArgs:
     """Return the arguments of the VPC from which the front connects to published gateways."""
     args = FrontNetworkArgs(
-        network_name=names.front(),
-        project=project.id,
+        network_name=plan.names.front(),
+        project=plan.project.id,
         regions=sorted(regions),
     )
     if has_egress:
@@ -167,21 +161,18 @@ def front_network_args(
 
 
 def front_router_args(
-    front: FrontPlan,
-    names: Names,
-    project: ProjectPlan,
+    plan: Plan,
     regions: Mapping[str, RouterRegionArgs],
     network: pulumi.Input[str],
 ) -> FrontRouterArgs | None:
     """Return the arguments of body-based routing at the front, if the stack has it.
 
     Args:
-        front: Endpoints of the stack.
-        names: Names of the stack.
-        project: Project of the stack.
+        plan: The stack, resolved.
         regions: What joins each region that has a gateway.
         network: VPC of the front.
     """
+    front, names, project = plan.front, plan.names, plan.project
     router, gateway = front.router, front.gateway
     if router is None or gateway.hostname is None:
         return None
@@ -220,29 +211,25 @@ def _routed(model: RoutedModel) -> FrontModelArgs:
 
 
 def global_front_args(
-    front: FrontPlan,
-    names: Names,
-    project: ProjectPlan,
+    plan: Plan,
     regions: Mapping[str, FrontRegionArgs],
     network: pulumi.Input[str],
 ) -> GlobalFrontArgs | None:
     """Return the arguments of the global load balancer, if it is the front.
 
     Args:
-        front: Endpoints of the stack.
-        names: Names of the stack.
-        project: Project of the stack.
+        plan: The stack, resolved.
         regions: What joins each region that has a gateway.
         network: VPC of the front.
     """
-    gateway = front.gateway
+    front, project, gateway = plan.front, plan.project, plan.front.gateway
     if gateway.front is not Front.GLOBAL or gateway.certificate is None or not regions:
         return None
     port = gateway.listening_port
     args = GlobalFrontArgs(
         answering=list(front.answering if front.router is None else front.routed),
         certificate=gateway.certificate,
-        front_name=names.front(),
+        front_name=plan.names.front(),
         gateway_port=port,
         labels=project.labels,
         log_percent=gateway.log_percent,
@@ -270,22 +257,18 @@ def global_front_args(
 
 
 def dns_front_args(
-    front: FrontPlan,
-    names: Names,
-    project: ProjectPlan,
+    plan: Plan,
     addresses: Mapping[str, pulumi.Input[str]],
     network: pulumi.Input[str],
 ) -> DnsFrontArgs | None:
     """Return the arguments of the DNS records for all regions, if they are the front.
 
     Args:
-        front: Endpoints of the stack.
-        names: Names of the stack.
-        project: Project of the stack.
+        plan: The stack, resolved.
         addresses: Address in each region that has one.
         network: VPC of the platform.
     """
-    gateway = front.gateway
+    front, gateway = plan.front, plan.front.gateway
     is_fleet = gateway.has_fleet_gateway
     has_record = gateway.front is Front.DNS or is_fleet
     zone = front.record_zone
@@ -295,11 +278,11 @@ def dns_front_args(
     args = DnsFrontArgs(
         addresses={name: addresses[name] for name in regions if name in addresses},
         exposure=gateway.exposure,
-        front_name=names.front(),
+        front_name=plan.names.front(),
         hostnames=front.hostnames,
         network=network,
         port=gateway.listening_port,
-        project=project.id,
+        project=plan.project.id,
         zone=zone.name,
         zone_project=zone.project,
     )

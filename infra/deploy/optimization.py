@@ -21,9 +21,11 @@ from gke_inference.optimization.optimization_job import (
     TuneArgs,
 )
 from gke_inference.settings import Settings
+from infra.deploy.built_region import ServedRegion
+from infra.deploy.identities import identity_of
 from infra.plan import RegionPlan
 from infra.plan.optimization import EvaluatedSide, OptimizationPlan, job_hardware
-from infra.stack import Evaluation, Gateway
+from infra.stack import Evaluation
 from workloads.engine.weights_manifest import adapter_folder, split
 
 ACCOUNT: Final = "optimization"
@@ -31,33 +33,22 @@ ACCOUNT: Final = "optimization"
 _T = TypeVar("_T", bound=Settings)
 
 
-def optimize_models(
-    region: RegionPlan,
-    gateway: Gateway,
-    bucket: pulumi.Input[str],
-    address: pulumi.Output[str],
-    inside: pulumi.ResourceOptions,
-    after: list[pulumi.Resource],
-) -> None:
+def optimize_models(served: ServedRegion, needed: list[pulumi.Resource]) -> None:
     """Build the jobs that optimize models, if the stack has them in the region.
 
     Args:
-        region: The region.
-        gateway: Settings of the region's gateway.
-        bucket: Bucket of the models' weights.
-        address: Address of the region's gateway.
-        inside: Options with the cluster's Kubernetes provider and dependencies.
-        after: Dependencies of the jobs: the namespaces of teams.
+        served: The region.
+        needed: Dependencies of the jobs: the namespaces of teams.
     """
+    region, bucket = served.plan, served.buckets["models"]
     plan = region.optimization
     if plan is None:
         return
-    behind = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=after))
+    behind = served.after(*needed)
     name = f"{region.name}-{ACCOUNT}"
     identity = WorkloadIdentity(f"{name}-identity", identity_args(plan, region, bucket), behind)
     opts = pulumi.ResourceOptions.merge(behind, pulumi.ResourceOptions(depends_on=[identity]))
-    endpoint = address.apply(gateway.endpoint)
-    for args in job_args(plan, region, bucket, endpoint):
+    for args in job_args(plan, region, bucket, served.endpoint):
         OptimizationJob(f"{region.name}-{args['job_name']}", args, opts)
 
 
@@ -65,13 +56,8 @@ def identity_args(
     plan: OptimizationPlan, region: RegionPlan, bucket: pulumi.Input[str]
 ) -> WorkloadIdentityArgs:
     """Return the arguments of the identity of all jobs, with access only to the bucket."""
-    return WorkloadIdentityArgs(
-        bucket_roles={"models": BucketAccessArgs(access="write", bucket=bucket)},
-        namespace=plan.namespace,
-        project=region.project.id,
-        project_number=region.project.number,
-        service_account_name=ACCOUNT,
-    )
+    access = {"models": BucketAccessArgs(access="write", bucket=bucket)}
+    return identity_of(region.project, plan.namespace, ACCOUNT, access)
 
 
 def job_args(

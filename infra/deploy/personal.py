@@ -14,43 +14,34 @@ from gke_inference.cluster.workload_identity import (
 )
 from gke_inference.personal.personal_front import PersonalFront, PersonalFrontArgs
 from gke_inference.personal.personal_worker import PersonalWorker, PersonalWorkerArgs
+from infra.deploy.built_region import ServedRegion
+from infra.deploy.identities import identity_of
 from infra.plan import RegionPlan
 from infra.plan.image_names import RegionImages
 from infra.plan.personal import PersonalPlan
 from infra.plan.project import ProjectPlan
 from infra.plan.storage import path_of
-from infra.stack import Gateway
 from workloads.engine.diffusion import TEXT_ENCODER_BITS
 from workloads.engine.weights_manifest import split
 
 
-def personalize_images(
-    region: RegionPlan,
-    gateway: Gateway,
-    models_bucket: pulumi.Input[str],
-    address: pulumi.Output[str],
-    inside: pulumi.ResourceOptions,
-    after: list[pulumi.Resource],
-) -> None:
+def personalize_images(served: ServedRegion, needed: list[pulumi.Resource]) -> None:
     """Build personalized images, if the stack has them in the region.
 
     Args:
-        region: The region.
-        gateway: Settings of the region's gateway.
-        models_bucket: Bucket of the models' weights.
-        address: Address of the region's gateway.
-        inside: Options with the cluster's Kubernetes provider and dependencies.
-        after: Dependencies of the worker: the team's namespace, the folder and the gateway.
+        served: The region.
+        needed: Dependencies of the worker: the team's namespace, the folder and the gateway.
     """
+    region, models_bucket = served.plan, served.buckets["models"]
     personal = region.personal
     if personal is None:
         return
-    behind = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=after))
+    behind = served.after(*needed)
     # A project has no workload pool, and therefore no principals, before its first cluster.
     front = PersonalFront(
         f"{region.name}-personal",
         front_args(personal, region),
-        pulumi.ResourceOptions(depends_on=after),
+        pulumi.ResourceOptions(depends_on=needed),
     )
     identities: list[pulumi.Resource] = [
         WorkloadIdentity(f"{region.name}-{account}-identity", args, behind)
@@ -60,7 +51,7 @@ def personalize_images(
     ]
     PersonalWorker(
         f"{region.name}-{WORKER}",
-        worker_args(personal, gateway, region.images, front, models_bucket, address),
+        worker_args(personal, region.images, front, models_bucket, served.endpoint),
         pulumi.ResourceOptions.merge(behind, pulumi.ResourceOptions(depends_on=identities)),
     )
 
@@ -93,13 +84,7 @@ def identity_args(
         },
     }
     return {
-        account: WorkloadIdentityArgs(
-            bucket_roles=roles,
-            namespace=personal.namespace,
-            project=project.id,
-            project_number=project.number,
-            service_account_name=account,
-        )
+        account: identity_of(project, personal.namespace, account, roles)
         for account, roles in grants.items()
     }
 
@@ -143,11 +128,10 @@ def front_args(personal: PersonalPlan, region: RegionPlan) -> PersonalFrontArgs:
 
 def worker_args(
     personal: PersonalPlan,
-    gateway: Gateway,
     images: RegionImages,
     front: PersonalFront,
     models_bucket: pulumi.Input[str],
-    address: pulumi.Output[str],
+    endpoint: pulumi.Input[str],
 ) -> PersonalWorkerArgs:
     """Return the arguments of the worker."""
     settings, model = personal.settings, personal.model
@@ -165,7 +149,7 @@ def worker_args(
         adapters=path_of(settings.model, model),
         bucket=front.bucket_name,
         callback_secret=settings.callback_secret,
-        endpoint=address.apply(gateway.endpoint),
+        endpoint=endpoint,
         erasures_subscription=front.erasures_subscription,
         model=settings.model,
         models_bucket=models_bucket,

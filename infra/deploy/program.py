@@ -74,11 +74,11 @@ def deploy(platform: Platform) -> None:
     ids = {name: parts.cluster.cluster_id for name, parts in built.items()}
     if platform.has_config_sync():
         sync_clusters(plan.names, plan.project, ids, [*services, *clusters])
-    front = build_front(plan.front, plan.names, plan.project, networks, built, ready)
+    front = build_front(plan, networks, built, ready)
     if platform.layer is not Layer.PLATFORM:
         observe(plan, services)
     else:
         set_budget(plan, ready)
-    fleet = build_fleet(plan.front, plan.names, plan.project, networks, built, ready)
+    fleet = build_fleet(plan, networks, built, ready)
     for name, value in exports(plan, built, front, fleet).items():
         pulumi.export(name, value)

@@ -25,7 +25,7 @@ from infra.deploy import front as assemble_front
 from infra.deploy import gateway as assemble_models
 from infra.deploy.backends import relay_backends
 from infra.deploy.batches import answer_batches
-from infra.deploy.built_region import BuiltRegion, ExportedModels
+from infra.deploy.built_region import BuiltRegion, ExportedModels, ServedRegion
 from infra.deploy.capacity import Site, build_capacity, placement_args, reservation_args
 from infra.deploy.clients import build_client_gate
 from infra.deploy.cloud_run import run_models
@@ -225,17 +225,11 @@ def _build_serving(
     guards = guard_region(plan.guardrails, region, inside, gateway, after_namespace)
     build_client_gate(region, settings, plan.guardrails, network, inside, gateway, guards)
     relay_backends(plan.backends, settings, region, inside, gateway)
-    stream_to_models(region, settings, gateway.address, inside, [namespace, gateway])
-    answer_batches(region, settings, gateway.address, buckets, inside, [namespace, gateway, *teams])
-    optimize_models(region, settings, buckets["models"], gateway.address, inside, teams)
-    personalize_images(
-        region,
-        settings,
-        buckets["models"],
-        gateway.address,
-        inside,
-        [gateway, *needed],
-    )
+    served = ServedRegion(region, settings, gateway, buckets, inside)
+    stream_to_models(served, [namespace, gateway])
+    answer_batches(served, [namespace, gateway, *teams])
+    optimize_models(served, teams)
+    personalize_images(served, [gateway, *needed])
     return gateway
 
 

@@ -20,6 +20,7 @@ from gke_inference.serving.pod_spec import LONGEST_ON_AUTOPILOT_SECONDS
 from gke_inference.serving.settings import ScalingTargets
 from gke_inference.serving.weights_gate import NAME as GATE
 from gke_inference.storage.model_disk import ModelDiskArgs
+from infra.deploy.identities import identity_of
 from infra.plan import RegionPlan, ServedModel
 from infra.plan.capacity import rungs
 from infra.plan.engine import intent_words
@@ -44,13 +45,7 @@ def identity_args(
         access = weights_access(served, buckets["models"])
     if served.site.grants_caches:
         access["caches"] = {"access": "write", "bucket": buckets["caches"]}
-    identity = WorkloadIdentityArgs(
-        bucket_roles=access,
-        namespace=served.namespace,
-        project=served.site.project.id,
-        project_number=served.site.project.number,
-        service_account_name=served.object_name,
-    )
+    identity = identity_of(served.site.project, served.namespace, served.object_name, access)
     if secrets := granted_secrets(served):
         identity["secrets"] = secrets
     return identity
@@ -104,13 +99,7 @@ def gate_identity_args(
         access["models"] = BucketAccessArgs(access="read", bucket=buckets["models"])
     for bucket in site.gated_buckets:
         access[bucket] = BucketAccessArgs(access="read", bucket=bucket)
-    return WorkloadIdentityArgs(
-        bucket_roles=access,
-        namespace=site.names.namespace(),
-        project=site.project.id,
-        project_number=site.project.number,
-        service_account_name=GATE,
-    )
+    return identity_of(site.project, site.names.namespace(), GATE, access)
 
 
 def disk_args(served: ServedModel) -> ModelDiskArgs | None:

@@ -12,29 +12,21 @@ from gke_inference.streams.settings import ResultsKind, ResultsSettings
 from gke_inference.streams.stream_table import StreamTable, StreamTableArgs
 from gke_inference.streams.stream_topics import StreamTopics, StreamTopicsArgs
 from gke_inference.streams.stream_worker import StreamWorker, StreamWorkerArgs
+from infra.deploy.built_region import ServedRegion
+from infra.deploy.identities import identity_of
 from infra.plan import RegionPlan
 from infra.plan.project import ProjectPlan
 from infra.plan.streams import StreamPlan
-from infra.stack import Gateway
 
 
-def stream_to_models(
-    region: RegionPlan,
-    gateway: Gateway,
-    address: pulumi.Output[str],
-    inside: pulumi.ResourceOptions,
-    after: list[pulumi.Resource],
-) -> None:
+def stream_to_models(served: ServedRegion, needed: list[pulumi.Resource]) -> None:
     """Build the streams whose workers are in a region.
 
     Args:
-        region: The region.
-        gateway: Settings of the region's gateway.
-        address: Address of the region's gateway.
-        inside: Options with the cluster's Kubernetes provider and dependencies.
-        after: Dependencies of the workers: the namespace and the gateway.
+        served: The region.
+        needed: Dependencies of the workers: the namespace and the gateway.
     """
-    behind = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=after))
+    region, behind = served.plan, served.after(*needed)
     for stream in region.streams:
         logical = f"stream-{stream.name}"
         identity = WorkloadIdentity(f"{logical}-identity", identity_args(stream, region), behind)
@@ -46,7 +38,7 @@ def stream_to_models(
         table = None if access is None else StreamTable(f"{logical}-table", access, after_identity)
         StreamWorker(
             logical,
-            worker_args(stream, region, gateway, address, topics),
+            worker_args(stream, region, served.endpoint, topics),
             pulumi.ResourceOptions.merge(
                 behind,
                 pulumi.ResourceOptions(depends_on=[each for each in (identity, table) if each]),
@@ -56,16 +48,12 @@ def stream_to_models(
 
 def identity_args(stream: StreamPlan, region: RegionPlan) -> WorkloadIdentityArgs:
     """Return the arguments of the workers' identity, with its bucket permissions."""
-    args = WorkloadIdentityArgs(
-        namespace=region.namespace,
-        project=region.project.id,
-        project_number=region.project.number,
-        service_account_name=stream.worker,
+    access = (
+        {}
+        if stream.bucket is None
+        else {"results": BucketAccessArgs(access="write", bucket=stream.bucket)}
     )
-    bucket = stream.bucket
-    if bucket is not None:
-        args["bucket_roles"] = {"results": BucketAccessArgs(access="write", bucket=bucket)}
-    return args
+    return identity_of(region.project, region.namespace, stream.worker, access)
 
 
 def topics_args(
@@ -102,8 +90,7 @@ def table_args(stream: StreamPlan, worker: pulumi.Input[str]) -> StreamTableArgs
 def worker_args(
     stream: StreamPlan,
     region: RegionPlan,
-    gateway: Gateway,
-    address: pulumi.Output[str],
+    endpoint: pulumi.Input[str],
     topics: StreamTopics | None,
 ) -> StreamWorkerArgs:
     """Return the arguments of a stream's workers.
@@ -111,8 +98,7 @@ def worker_args(
     Args:
         stream: The stream.
         region: Region of the stream.
-        gateway: Settings of the region's gateway.
-        address: Address of the region's gateway.
+        endpoint: URL of the region's gateway.
         topics: Pub/Sub topics of the stream, if any.
     """
     settings, namespace = stream.settings, region.namespace
@@ -121,7 +107,7 @@ def worker_args(
         backlog_per_worker=settings.workers.backlog_per_worker,
         dead_letters="",
         deadline_seconds=settings.deadline_seconds,
-        endpoint=address.apply(gateway.endpoint),
+        endpoint=endpoint,
         max_workers=settings.workers.max,
         metrics_namespace=region.metrics_namespace,
         min_workers=settings.workers.min,

@@ -14,6 +14,7 @@ from gke_inference.catalogue.platform_prices import (
 )
 from gke_inference.catalogue.prices import rung_price
 from gke_inference.catalogue.rungs import Rung
+from gke_inference.clients.settings import StoreNodes
 from gke_inference.front.settings import ROUTER_GIB, ROUTER_VCPUS
 from infra.estimate.cost_parts import CLUSTER, NETWORK, Nodes, Part, hourly, listed, part
 from infra.estimate.usage import Usage
@@ -171,16 +172,18 @@ def client_parts(region: RegionPlan) -> Iterator[Part]:
         return
     clients = gate.clients
     if clients.has_counters:
-        what = f"Memorystore for Valkey, {clients.store_nodes.value}"
-        nodes = always(1 + clients.settings.store.replicas)
-        yield part(CLUSTER, what, region.name, None, nodes, unit="nodes")
+        yield _valkey(region.name, clients.store_nodes, clients.settings.store.replicas)
     if gate.cache is not None:
-        what = f"Memorystore for Valkey, {gate.cache.store.node_type.value}"
-        nodes = always(1 + gate.cache.store.replicas)
-        yield part(CLUSTER, what, region.name, None, nodes, unit="nodes")
+        yield _valkey(region.name, gate.cache.store.node_type, gate.cache.store.replicas)
     reads = clients.replicas * HOURS_PER_MONTH * 3600 / _SECONDS_BETWEEN_READS
     what, count = "Secret Manager, reads", always(reads / _PRICED_READS)
     yield part(CLUSTER, what, region.name, None, count, unit=f"times {_PRICED_READS:,} a month")
+
+
+def _valkey(region: str, node_type: StoreNodes, replicas: int) -> Part:
+    """Return the nodes of an instance of Memorystore for Valkey: a primary and its replicas."""
+    what = f"Memorystore for Valkey, {node_type.value}"
+    return part(CLUSTER, what, region, None, always(1 + replicas), unit="nodes")
 
 
 def guardrail_parts(guardrails: GuardrailsPlan, region: RegionPlan) -> Iterator[Part]:

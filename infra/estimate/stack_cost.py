@@ -220,9 +220,9 @@ def _system_nodes(region: RegionPlan, mean_share: float) -> Nodes | None:
     return Nodes(nodes.machine_type, nodes.disk_type, nodes.disk_gib, count)
 
 
-def _accelerator_nodes(region: RegionPlan, bill: Bill) -> Iterator[Nodes]:
+def _accelerator_nodes(region: RegionPlan, machines: Bill) -> Iterator[Nodes]:
     """Yield the nodes of each bill line in a region, on the rung of its price."""
-    for line in bill.lines:
+    for line in machines.lines:
         rung = line.rung
         if line.served.region != region.name or rung is None:
             continue
@@ -254,13 +254,13 @@ def _cluster_parts(regions: Iterable[RegionPlan], mean_share: float) -> Iterator
 
 
 def _observability_parts(
-    region: str, bill: Bill, nodes: Iterable[Nodes], usage: Usage, scrape_seconds: int
+    region: str, machines: Bill, nodes: Iterable[Nodes], usage: Usage, scrape_seconds: int
 ) -> Iterator[Part]:
     """Yield the observability costs of a region.
 
     Args:
         region: Name of the region.
-        bill: Bill of the stack, for its replicas.
+        machines: Bill of the stack, for its replicas.
         nodes: All nodes of the region.
         usage: Usage assumptions.
         scrape_seconds: Scrape interval.
@@ -268,7 +268,7 @@ def _observability_parts(
     every = sum((one.count for one in nodes), start=always(0))
     logs = every * usage.logs_gib_per_node
     yield listed(OBSERVABILITY, "Cloud Logging", region, "logging", logs, unit="GiB a month")
-    here = (line.replicas for line in bill.lines if line.served.region == region)
+    here = (line.replicas for line in machines.lines if line.served.region == region)
     readings = HOURS_PER_MONTH * 3600 / scrape_seconds
     millions = sum(here, start=always(0)) * (usage.series_per_replica * readings / _MILLION)
     what, item, unit = "Managed Prometheus", "prometheus-samples", "million samples a month"

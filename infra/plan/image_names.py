@@ -186,7 +186,7 @@ def resolve_images(
 
 def _engines(models: Mapping[str, tuple[ServedModel, ...]]) -> frozenset[str]:
     return frozenset(
-        f"{model.settings.engine}_{'tpu' if rung.is_tpu else 'gpu'}"
+        f"{model.settings.engine}_{rung.kind}"
         for every in models.values()
         for model in every[0].roles
         for rung in model.capacity.settings.rungs
@@ -194,8 +194,7 @@ def _engines(models: Mapping[str, tuple[ServedModel, ...]]) -> frozenset[str]:
 
 
 def _every_engine(capacities: Iterable[Capacity]) -> frozenset[str]:
-    rungs = [rung for capacity in capacities for rung in capacity.rungs]
-    kinds = {"tpu" if rung.is_tpu else "gpu" for rung in rungs}
+    kinds = {rung.kind for capacity in capacities for rung in capacity.rungs}
     return frozenset(f"{engine}_{kind}" for engine in engine_names() for kind in kinds) & frozenset(
         images()
     )

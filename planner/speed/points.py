@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from gke_inference.sizing.memory import RUNTIME_MEMORY_GB, kv_copies, kv_token_bytes
+from gke_inference.sizing.memory import RUNTIME_MEMORY_GB, kv_token_bytes
 from gke_inference.sizing.shapes import ModelShape, shape_of
 from planner.fit.chips import ACCELERATORS, accelerator
 from planner.fit.tables import DATA
@@ -277,8 +277,3 @@ def _quantities(row: Mapping[str, str], knees: Sequence[Knee]) -> list[Point]:
     if row["ttft_ms"] and row["ttft_stat"] in _FIRST_STATS and asked:
         add(FIRST, float(row["ttft_ms"]))
     return found
-
-
-def copies_of(point: Point) -> float:
-    """Return the number of copies of the KV cache that result from the point's parallelism."""
-    return kv_copies(point.shape, point.chips)

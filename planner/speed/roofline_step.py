@@ -454,9 +454,3 @@ def first_token_of_loop(
 def most_kept_busy(one: Work) -> Array:
     """Return the maximum number of busy sequences; more would need larger steps for prompts."""
     return one.stages * STEP_TOKENS / (1 + one.given / one.made)
-
-
-def at_lengths(one: Work, given: float, made: float) -> Work:
-    """Return the same candidates with other lengths and no cached prefix."""
-    alike = np.ones_like(one.given)
-    return replace(one, given=alike * given, cached=alike * 0.0, made=alike * made)

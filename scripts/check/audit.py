@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from gke_inference.catalogue.versions import version_key
 from scripts.shared.tool_setup import ensure_tools
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.exit_codes import ExitCode
@@ -42,7 +43,7 @@ class Finding:
     severity: float | None
     """CVSS score, 0 to 10; None if the advisory has none."""
     fixed: str
-    """Lowest version with the fix; empty if there is none."""
+    """Lowest version with the fix that is newer than `version`; empty if there is none."""
     where: str
     """Lock file, or place in the image."""
 
@@ -125,7 +126,7 @@ def _findings(report: dict[str, Any], root: Path) -> Iterator[Finding]:
                     package["version"],
                     advisory,
                     float(severity) if severity else None,
-                    _fixed(each["vulnerabilities"], group["ids"], package["name"]),
+                    _fixed(each["vulnerabilities"], group["ids"], package),
                     where,
                 )
 
@@ -135,19 +136,24 @@ def _place(path: str, root: Path) -> str:
     return str(file.relative_to(root)) if file.is_relative_to(root) else path
 
 
-def _fixed(advisories: list[dict[str, Any]], ids: list[str], package: str) -> str:
-    """Return the version with the fix that the advisories name for a package."""
+def _fixed(advisories: list[dict[str, Any]], ids: list[str], package: dict[str, Any]) -> str:
+    """Return the lowest version of a package that is newer than its own and has the fix.
+
+    An advisory names a version for each maintained branch.
+    """
     versions = [
         event["fixed"]
         for advisory in advisories
         if advisory["id"] in ids
         for affected in advisory.get("affected", ())
-        if affected.get("package", {}).get("name") == package
+        if affected.get("package", {}).get("name") == package["name"]
         for span in affected.get("ranges", ())
         for event in span.get("events", ())
         if "fixed" in event
     ]
-    return versions[0] if versions else ""
+    own = version_key(str(package["version"]))
+    newer = [each for each in versions if version_key(each) > own]
+    return min(newer, key=version_key, default="")
 
 
 def _table(found: list[Finding]) -> Listing:

@@ -12,6 +12,7 @@ from scripts.shared.hosts import host_of
 from scripts.shared.model_client import key_of
 from scripts.terminal.console import CommandError, console
 from simulator.traffic import Options, Report, Trace, TraceEntry, mixed_lengths, run
+from simulator.traffic.client import LOCAL_CLIENTS
 from twin.cluster import lifecycle as clusters
 from twin.cluster.monitoring import promql
 from twin.cluster.monitoring.server import address_of
@@ -79,10 +80,9 @@ class Load(threading.Thread):
         """Send each request on time, and record rate changes on the timeline."""
         threading.Thread(target=self._announce, name="load-stages", daemon=True).start()
         known = host_of(self._endpoint)
-        if known is None:
-            self.report = run(self._trace, self._endpoint)
-            return
-        options = Options(address=known.address, tls=known.context())
+        options = Options(sources=LOCAL_CLIENTS)
+        if known is not None:
+            options = dataclasses.replace(options, address=known.address, tls=known.context())
         self.report = run(self._trace, self._endpoint, options)
 
     def _announce(self) -> None:

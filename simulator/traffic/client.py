@@ -19,6 +19,8 @@ from simulator.traffic.records import Outcome, Record
 from simulator.traffic.report import Report
 
 POD_HEADER = "x-gke-inference-pod"
+LOCAL_CLIENTS = tuple(f"127.16.0.{number}" for number in range(1, 41))
+"""Addresses of this machine for traffic of many clients: an edge may limit the rate of each."""
 _DETAIL = 200
 _BUFFER = 2**20
 _HEAD_START_SECONDS = 0.05
@@ -68,6 +70,8 @@ class Options:
     """Address to connect to instead of the URL's host, which is still sent as the host name."""
     tls: ssl.SSLContext | None = None
     """Certificate authorities of the server; by default the system's."""
+    sources: tuple[str, ...] = ()
+    """Local addresses from which requests are sent in turn; by default the system's choice."""
 
 
 @dataclass
@@ -120,10 +124,11 @@ class _OneAddress(AbstractResolver):
         """Do nothing."""
 
 
-def _connector(options: Options) -> aiohttp.TCPConnector:
+def _connector(options: Options, source: str | None) -> aiohttp.TCPConnector:
     return aiohttp.TCPConnector(
         limit=0,
         keepalive_timeout=30,
+        local_addr=None if source is None else (source, 0),
         resolver=None if options.address is None else _OneAddress(options.address),
         ssl=True if options.tls is None else options.tls,
     )
@@ -150,25 +155,28 @@ class Client:
         self._url = url.rstrip("/") + self._options.path
         self._pace = pace
         self._on_first = on_first
-        self._session: aiohttp.ClientSession | None = None
+        self._sessions: list[aiohttp.ClientSession] = []
 
     async def __aenter__(self) -> "Client":
         """Open the session; connections are opened on demand."""
         limits = aiohttp.ClientTimeout(
             total=self._options.timeout_seconds, sock_connect=self._options.connect_seconds
         )
-        self._session = aiohttp.ClientSession(
-            connector=_connector(self._options),
-            timeout=limits,
-            headers={"Content-Type": "application/json"},
-            read_bufsize=_BUFFER,
-        )
+        self._sessions = [
+            aiohttp.ClientSession(
+                connector=_connector(self._options, source),
+                timeout=limits,
+                headers={"Content-Type": "application/json"},
+                read_bufsize=_BUFFER,
+            )
+            for source in self._options.sources or (None,)
+        ]
         return self
 
     async def __aexit__(self, *_: object) -> None:
         """Close every connection."""
-        if self._session is not None:
-            await self._session.close()
+        for session in self._sessions:
+            await session.close()
 
     async def send(self, number: int, ask: TraceEntry, body: bytes, start: float = 0.0) -> Record:
         """Send a request and return its outcome; never raise for a server's behavior.
@@ -176,13 +184,14 @@ class Client:
         `body` is created before the request is due; `start` is the trace time at which records
         start.
         """
-        if self._session is None:
+        if not self._sessions:
             raise RuntimeError("the client must be entered first")
+        session = self._sessions[number % len(self._sessions)]
         sent = self._pace.now() - start
         seen = _Progress(number)
         outcome, error, detail = Outcome.LOST, "", ""
         try:
-            async with self._session.post(self._url, data=body, headers=ask.headers) as response:
+            async with session.post(self._url, data=body, headers=ask.headers) as response:
                 seen.status = response.status
                 seen.replica = response.headers.get(POD_HEADER, "")
                 if response.status >= 400:

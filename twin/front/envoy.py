@@ -299,9 +299,9 @@ def _by_client(front: Front, path: Path) -> list[EnvoyJson]:
     changes = header_changes(service.headers)
     if front.guarded is not None and not service.signs_in:
         changes["typed_per_filter_config"] = {_SIGN_IN: typed("ext_authz_route", disabled=True)}
-    if service.denied:
+    if service.armor:
         filters: EnvoyJson = changes.setdefault("typed_per_filter_config", {})
-        filters[FILTER] = armor_route(service.denied)
+        filters[FILTER] = armor_route(service.name, service.armor)
     match: EnvoyJson = {"prefix": path.prefix}
     routes: list[EnvoyJson] = []
     for client in _clients(front):

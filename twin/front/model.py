@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from twin.cluster.gateway.translation.model import Certificate
-from twin.providers.gcp.resources.security_policies import Denial
+from twin.providers.gcp.resources.security_policies import ArmorRule
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class Service:
     timeout_seconds: float = 30
     signs_in: bool = False
     """Whether Identity-Aware Proxy is enabled."""
-    denied: tuple[Denial, ...] = ()
-    """What its Cloud Armor policy refuses by an expression."""
+    armor: tuple[ArmorRule, ...] = ()
+    """Rules of its Cloud Armor policy."""
 
     @property
     def project(self) -> str:

@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterable, Iterator
 from ipaddress import ip_network
 from typing import Final
 
-from twin.cluster.gateway.envoy.armor import STATUS
 from twin.cluster.gateway.translation.model import Certificate
 from twin.front.client_certificates import unknown_variables, validation
 from twin.front.cloud import Cloud, objects
 from twin.front.model import Front, Outliers, Path, Region, Service
-from twin.providers.gcp.resources.security_policies import denials
+from twin.providers.gcp.resources.security_policies import enforced
 from twin.wire.property_values import Json, as_list, as_object, get_path, last_segment
 from twin.world.run_services import SERVICE, Place
 from twin.world.store import Record
@@ -201,15 +200,9 @@ def _service(
         for name in unknown_variables(headers)
     )
     policy = cloud.named(record.inputs.get("securityPolicy"), _POLICY)
-    denied = () if policy is None else tuple(denials(policy.inputs))
-    problems.extend(
-        f"{record.name}: the twin refuses with {STATUS}, not with {each.status}"
-        for each in denied
-        if each.status != STATUS
-    )
     return Service(
         name=identifier,
-        denied=denied,
+        armor=() if policy is None else enforced(policy.inputs),
         regions=tuple(regions),
         is_tls=record.inputs.get("protocol") == "HTTPS" and not is_serverless,
         headers=headers,

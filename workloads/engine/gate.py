@@ -22,23 +22,18 @@ autoscalers, and write that one ConfigMap.
 
 import http.client
 import json
-import os
-import ssl
 import sys
 import time
-import urllib.error
-import urllib.request
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
-from . import hardware
 from .bucket import BucketError
+from .kube import Kube, KubeError
 from .log import say
 from .spec import ADAPTER_NEED, DELIVERED, NEEDS, REPLICAS, STATE
 from .weights import MissingError, adapter, place, whole
 from .weights_manifest import split
 
-_ACCOUNT = "var/run/secrets/kubernetes.io/serviceaccount"
 _WORKLOADS = (
     ("apis/apps/v1", "deployments"),
     ("apis/leaderworkerset.x-k8s.io/v1", "leaderworkersets"),
@@ -55,65 +50,6 @@ _LOOK_SECONDS = 2
 _QUIET_SECONDS = 30
 _BREATH_SECONDS = 0.3
 _RETRY_SECONDS = 5.0
-
-
-class KubeError(Exception):
-    """The API server rejected a request."""
-
-    def __init__(self, code: int, reason: str) -> None:
-        super().__init__(f"the API server answers {code} {reason}")
-        self.code = code
-
-
-class Kube:
-    """Client of the API server, with this pod's service account."""
-
-    def __init__(self) -> None:
-        folder = hardware.root() / _ACCOUNT
-        self.namespace = (folder / "namespace").read_text().strip()
-        host = os.environ["KUBERNETES_SERVICE_HOST"]
-        host = f"[{host}]" if ":" in host else host
-        self._url = f"https://{host}:{os.environ.get('KUBERNETES_SERVICE_PORT', '443')}"
-        self._token = folder / "token"
-        self._trust = ssl.create_default_context(cafile=str(folder / "ca.crt"))
-
-    def call(
-        self, method: str, path: str, body: "dict[str, Any] | None" = None
-    ) -> "dict[str, Any]":
-        """Return the response to a request; a PATCH is a merge patch.
-
-        Raises:
-            KubeError: The server rejects the request.
-            OSError: The server does not answer.
-        """
-        with self._open(method, path, body, 30) as answer:
-            return cast("dict[str, Any]", json.load(answer))
-
-    def wait(self, path: str, version: str, seconds: int) -> None:
-        """Wait until an object of a list changes, or until the timeout.
-
-        Raises:
-            KubeError: The server rejects the request.
-            OSError: The server does not answer.
-        """
-        query = f"watch=1&resourceVersion={version}&timeoutSeconds={seconds}"
-        with self._open("GET", f"{path}?{query}", None, seconds + 30) as answer:
-            answer.readline()
-
-    def _open(self, method: str, path: str, body: "dict[str, Any] | None", seconds: int) -> Any:
-        content = None if body is None else json.dumps(body).encode()
-        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
-        headers = {  # the kubelet renews the token
-            "Authorization": f"Bearer {self._token.read_text().strip()}",
-            "Content-Type": kind,
-        }
-        request = urllib.request.Request(  # noqa: S310 - always the API server
-            f"{self._url}/{path}", content, headers, method=method
-        )
-        try:
-            return urllib.request.urlopen(request, timeout=seconds, context=self._trust)  # noqa: S310
-        except urllib.error.HTTPError as error:
-            raise KubeError(error.code, error.reason) from None
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,8 @@ from .engines import engine
 
 _VLLM = engine("vllm").metrics
 CACHE_INFO = str(_VLLM.cache_info)
-KV_CACHE_USE = str(_VLLM.kv_cache)
 LORA_INFO = str(_VLLM.adapters)
-PREEMPTIONS = "vllm:num_preemptions_total"
-QUEUE_LENGTH = _VLLM.queue
 RUNNING = str(_VLLM.running)
-TIME_TO_FIRST_TOKEN = "vllm:time_to_first_token_seconds"  # noqa: S105 (a histogram, no secret)
 
 UNPLACED_REPLICAS = "gke_inference:unplaced_replicas"
 """Recorded series: replicas of a Deployment that no node was found for."""

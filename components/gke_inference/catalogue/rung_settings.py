@@ -82,7 +82,12 @@ class RungSettings(Settings):
     @property
     def is_tpu(self) -> bool:
         """Whether a pod requests it as `google.com/tpu`."""
-        return accelerator(self.accelerator).kind == "tpu"
+        return self.kind == "tpu"
+
+    @property
+    def kind(self) -> str:
+        """Kind of the accelerator: `tpu` or `gpu`."""
+        return accelerator(self.accelerator).kind
 
     @property
     def named_zones(self) -> tuple[str, ...] | None:

@@ -203,7 +203,7 @@ def channel(name: str) -> Channel:
 
 
 def version_key(version: str) -> tuple[int, ...]:
-    """Return a GKE version as a comparable tuple of numbers."""
+    """Return a version, such as one of GKE, as a comparable tuple of its numbers."""
     return tuple(int(part) for part in re.findall(r"\d+", version))
 
 

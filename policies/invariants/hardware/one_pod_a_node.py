@@ -11,7 +11,6 @@ from policies.objects.pods import PodOf
 from policies.objects.world import World
 
 _HOST = "kubernetes.io/hostname"
-_WANTS = ("nvidia.com/gpu", "google.com/tpu")
 
 
 def _check(world: World) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ import pytest
 from gke_inference.serving.launcher.spec import NEEDS, STATE
 from gke_inference.serving.ray import scaler_program
 from gke_inference.serving.ray.cluster_sets import cluster_set
-from gke_inference.serving.ray.scaler import RayScaler, scaler_objects
+from gke_inference.serving.ray.scaler import RayScaler, program, scaler_objects
 from gke_inference.serving.ray.scaler_program import KubeError
 
 SET = "big-gpu"
@@ -257,3 +257,11 @@ def test_the_scaler_runs_unprivileged_as_python_without_packages():
 def test_a_namespace_that_cannot_be_is_refused(recorder):
     with pytest.raises(pulumi.InputPropertyError, match=r"namespace.*must"):
         recorder.run(lambda: RayScaler("scaler", {"namespace": "Not a name"}))
+
+
+def test_the_text_of_the_program_has_its_client_and_needs_only_the_standard_library():
+    space: dict[str, Any] = {"__name__": "text"}
+    text = program()
+    exec(compile(text, "program", "exec"), space)  # noqa: S102 - own program
+    assert {"Kube", "KubeError", "Scaler", "main"} <= space.keys()
+    assert "gke_inference.serving" not in text

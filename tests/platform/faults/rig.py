@@ -22,7 +22,8 @@ from scripts.shared.engine import Engine
 from scripts.shared.model_client import stream_chat
 from scripts.shared.placements import placements, settled
 from scripts.shared.scratch_project import backend, scratch_project
-from simulator.traffic import Outcome, Report, Trace, TraceEntry, mixed_lengths, run
+from simulator.traffic import Options, Outcome, Report, Trace, TraceEntry, mixed_lengths, run
+from simulator.traffic.client import LOCAL_CLIENTS
 from twin import daemon
 from twin.cluster import lifecycle as clusters
 from twin.cluster.agent import records
@@ -103,7 +104,7 @@ class Load:
         self._begun = 0.0
 
     def _run(self) -> None:
-        self._found.append(run(self._trace, self._url))
+        self._found.append(run(self._trace, self._url, Options(sources=LOCAL_CLIENTS)))
 
     def __enter__(self) -> "Load":
         self._begun = time.monotonic()

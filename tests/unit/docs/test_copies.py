@@ -15,10 +15,6 @@ REASONS = {
         COMPONENTS + "operators/job_sets/job_set_operator.py",
     ): "the body of a component is its call of `install`",
     (
-        COMPONENTS + "serving/ray/scaler_program.py",
-        "workloads/engine/gate.py",
-    ): "a program that runs as the text of one file; the other's files restart engines if changed",
-    (
         COMPONENTS + "operators/kinds_program.py",
         COMPONENTS + "serving/adapter_loader.py",
     ): "each program runs as the text of one file",

@@ -55,6 +55,20 @@ def test_findings_name_the_package_the_fix_and_the_file_and_exit_1(scanner):
     assert "2 known vulnerabilities of 2 packages" in answer.stdout
 
 
+def test_of_several_fixes_the_lowest_that_is_newer_is_shown(scanner):
+    report = json.loads(REPORT.replace("CHECKOUT", str(REPOSITORY)))
+    first = report["results"][0]["packages"][0]
+    events = [{"fixed": fixed} for fixed in ("0.9.5", "10.0.0", "2.1.0")]
+    first["vulnerabilities"][0]["affected"][0]["ranges"][0]["events"] = events
+    scanner(1, json.dumps(report))
+    (found,) = [
+        one
+        for one in json.loads(run("--json").stdout)
+        if one["package"] == first["package"]["name"]
+    ]
+    assert (found["version"], found["fixed"]) == ("1.4.0", "2.1.0")
+
+
 def test_json_has_every_finding(scanner):
     scanner(1, REPORT.replace("CHECKOUT", str(REPOSITORY)))
     found = json.loads(run("--json").stdout)

@@ -65,7 +65,8 @@ def test_who_waits_is_told_of_every_change_of_the_replicas(monkeypatch, tmp_path
             going.set()
         return found or "2 ready"
 
-    def run(trace, endpoint):
+    def run(trace, endpoint, options):
+        assert len(set(options.sources)) == 40, "many clients"
         assert going.wait(60)
         return Report(())
 

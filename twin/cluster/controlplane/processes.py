@@ -31,7 +31,13 @@ and write, and the twin's authority signs certificates of other programs."""
 _ETCD_CLIENT = "apiserver-etcd-client"
 _HPA_SYNC_MIN_SECONDS = 1.0
 _STOP_SECONDS = 1.0  # the API server drains for longer, and etcd has what it wrote
+KWOK_STAGES = Path(__file__).with_name("kwok_stages")
 _Started = tuple[str, subprocess.Popen[bytes] | None, Callable[[], bool]]
+
+
+def kwok_args() -> list[str]:
+    """Return the KWOK arguments that load the twin's stages for pods and nodes."""
+    return [f"--config={file}" for file in sorted(KWOK_STAGES.glob("*.yaml"))]
 
 
 def twin_token(paths: TwinPaths) -> str:
@@ -332,8 +338,6 @@ class ControlPlane:
         return self._name("scheduler"), process, lambda: self._answers(url)
 
     def _start_kwok(self) -> _Started:
-        from twin.cluster.base.stages import kwok_args  # noqa: PLC0415 - the agent imports this module
-
         arguments = [
             f"--kubeconfig={self.kubeconfig}",
             *kwok_args(),

@@ -28,7 +28,7 @@ from twin.cluster.gateway.translation.policies import reached_from_afar
 from twin.cluster.gateway.translation.translate import translate
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.armor import server as armor
-from twin.providers.gcp.resources.security_policies import Denial
+from twin.providers.gcp.resources.security_policies import ArmorRule
 from twin.wire.kube import Kube
 from twin.world.capacity import World
 
@@ -164,15 +164,15 @@ class GatewayController:
             certificate_named=self._certificate,
             wide_certificate_named=self._wide_certificate,
             google_api=self._google_api,
-            denials_of=cache(self._denials),  # all backends of a gateway name the same policy
+            armor_named=cache(self._armor),  # all backends of a gateway name the same policy
             region=self._ctx.spec.region,
             network=network_of(self._ctx.paths, self._ctx.spec),
             port_of=lambda pod, port: podports.resolve(self._ctx.dir, pod, port),
         )
 
-    def _denials(self, name: str) -> tuple[Denial, ...]:
+    def _armor(self, name: str) -> tuple[ArmorRule, ...]:
         spec = self._ctx.spec
-        return named.denials_named(self._ctx.paths, spec.project, spec.region, name)
+        return named.armor_named(self._ctx.paths, spec.project, spec.region, name)
 
     def _google_api(self, name: str) -> tuple[str, int] | None:
         """Return the address of a Google service: Model Armor of the cluster's region, or None."""

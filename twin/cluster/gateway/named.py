@@ -2,7 +2,7 @@
 
 from twin.cluster.gateway.translation.objects import NamedAddress
 from twin.host.paths import TwinPaths
-from twin.providers.gcp.resources.security_policies import Denial, denials
+from twin.providers.gcp.resources.security_policies import ArmorRule, enforced
 from twin.wire.property_values import last_segment
 from twin.world import store
 
@@ -35,10 +35,10 @@ def address_named(paths: TwinPaths, region: str, name: str) -> NamedAddress | No
 _POLICY = "gcp:compute/regionSecurityPolicy:RegionSecurityPolicy"
 
 
-def denials_named(paths: TwinPaths, project: str, region: str, name: str) -> tuple[Denial, ...]:
-    """Return what a region's policy refuses; empty if there is no such policy."""
+def armor_named(paths: TwinPaths, project: str, region: str, name: str) -> tuple[ArmorRule, ...]:
+    """Return the rules of a region's policy; empty if there is no such policy."""
     if not paths.cloud_db.exists():
         return ()
     path = f"projects/{project}/regions/{region}/securityPolicies/{name}"
     found = store.Store(paths.cloud_db).get(_POLICY, path)
-    return () if found is None else tuple(denials(found.inputs))
+    return () if found is None else enforced(found.inputs)

@@ -6,17 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 from twin.providers.gcp.bigquery.grants import check_grant
+from twin.providers.gcp.checks.suppress import relative_path
 from twin.providers.gcp.effects import World, effect_of
 from twin.providers.gcp.effects.secret_store import next_version
 from twin.providers.gcp.operations import EngineGoneError, Operation, Operations
 from twin.providers.gcp.resources import refusals
 from twin.providers.gcp.resources.computed_outputs import created, updated
 from twin.providers.gcp.resources.future_reservations import check_future_reservation
-from twin.providers.gcp.resources.given import is_given
 from twin.providers.gcp.resources.identity import resource_id
 from twin.providers.gcp.resources.members import check_member
 from twin.providers.gcp.resources.pools.networks import check_network_quota
-from twin.providers.gcp.resources.references import Link, links, owned, uses
+from twin.providers.gcp.resources.references import ZONE, Link, links, owned, uses
 from twin.providers.gcp.resources.registries import check_credentials
 from twin.providers.gcp.schema import Resource, resource
 from twin.wire.property_values import CloudError, Json, last_segment
@@ -119,7 +119,7 @@ class Lifecycle:
             return found
         given = self._capacity()
         return [
-            replace(each, is_checked=each.is_checked and not is_given(each, project, given))
+            replace(each, is_checked=each.is_checked and not _is_given(each, project, given))
             for each in found
         ]
 
@@ -333,3 +333,14 @@ def _name(known: Resource, placed: Json, identifier: str) -> str:
         if isinstance(value, str) and value:
             return value if known.kind == "storage/bucketObject" else last_segment(value)
     return last_segment(identifier)
+
+
+def _is_given(link: Link, project: str, world: capacity.World) -> bool:
+    """Return whether the world lists the target of a reference (rule cloud.given)."""
+    if ZONE in link.reference.targets:
+        return link.value in world.zones
+    path = relative_path(link.value)
+    collection = link.reference.targets[0].rpartition(":")[2].lower() + "s"
+    if "/" not in path:
+        path = f"global/{collection}/{last_segment(path)}"
+    return world.gives(path if path.startswith("projects/") else f"projects/{project}/{path}")

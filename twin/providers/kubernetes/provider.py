@@ -1,6 +1,7 @@
 """The kubernetes resource provider: the engine's calls, per connection."""
 
 import functools
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.metadata import version as installed_version
@@ -20,7 +21,6 @@ from twin.providers.kubernetes.manifests import (
 )
 from twin.providers.kubernetes.manifests.errors import InvalidInput, NotReady, ProviderError
 from twin.providers.kubernetes.manifests.immutable import replacing_paths
-from twin.providers.kubernetes.manifests.status import abort_with_detail
 from twin.providers.kubernetes.sessions import Session, Sessions
 from twin.providers.kubernetes.settings import Settings
 from twin.providers.kubernetes.waits import check_of, limit_of, loop
@@ -28,6 +28,8 @@ from twin.wire import rpc
 from twin.wire.kube import JsonObject, KubeError
 
 pb = rpc.provider_pb2
+_status_pb2: Any = importlib.import_module("pulumi.runtime.proto.status_pb2")
+_UNKNOWN_CODE = 2
 _Call = ParamSpec("_Call")
 
 
@@ -389,11 +391,14 @@ class _State:
 
 
 def _abort_not_ready(context: Any, error: NotReady, state: _State) -> None:
-    """End a call so that the engine records the object with its errors."""
+    """End a call so that the engine records the object with the errors in the trailing metadata."""
     detail = pb.ErrorResourceInitFailed(
         id=objects.identifier(error.live),
         properties=state.outputs(error.live),
         reasons=[str(error)],
         inputs=rpc.to_struct(state.inputs),
     )
-    abort_with_detail(context, str(error), detail)
+    status = _status_pb2.Status(code=_UNKNOWN_CODE, message=str(error))
+    status.details.add().Pack(detail)
+    context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
+    context.abort(rpc.grpc_module.StatusCode.UNKNOWN, str(error))

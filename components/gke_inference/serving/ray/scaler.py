@@ -19,6 +19,7 @@ from gke_inference.base.manifests import (
     service_account,
 )
 from gke_inference.catalogue.versions import api, image
+from gke_inference.serving.launcher import kube
 from gke_inference.serving.launcher.spec import NEEDS, STATE
 
 from .cluster_sets import PLURAL, cluster_set_definition
@@ -27,6 +28,7 @@ NAME: Final = "ray-scaler"
 """Name of its objects and its component."""
 
 _USER: Final = 65532
+_CLIENT_IMPORT: Final = "from gke_inference.serving.launcher.kube import Kube, KubeError\n"
 
 
 class RayScalerArgs(TypedDict):
@@ -90,6 +92,13 @@ def _rules() -> list[Manifest]:
     ]
 
 
+def program() -> str:
+    """Return the text of the program, which begins with that of its client of the API server."""
+    client = Path(kube.__file__).read_text(encoding="utf-8")
+    own = Path(__file__).with_name("scaler_program.py").read_text(encoding="utf-8")
+    return f"{client}\n\n{own.replace(_CLIENT_IMPORT, '')}"
+
+
 def _pod() -> Manifest:
     variables = {
         "CLUSTERS": api("ray_cluster").api_version,
@@ -97,12 +106,11 @@ def _pod() -> Manifest:
         "SETS": api("ray_cluster_set").api_version,
         "STATE": STATE,
     }
-    program = Path(__file__).with_name("scaler_program.py").read_text(encoding="utf-8")
     return {
         "automountServiceAccountToken": True,
         "containers": [
             {
-                "command": ["python3", "-c", program],
+                "command": ["python3", "-c", program()],
                 "env": [{"name": name, "value": value} for name, value in variables.items()],
                 "image": image("weights_gate").reference,
                 "name": NAME,

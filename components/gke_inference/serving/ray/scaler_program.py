@@ -1,6 +1,6 @@
 """Runs as many Ray clusters of each set as its scale says.
 
-Run as `python3 -c` with this file's text.
+Run as `python3 -c` with the text of the client of the API server and of this file.
 
 The first clusters of a set run, and the others are suspended, so they have no pods. KubeRay deletes
 the pods of a suspended cluster, which end after their requests are answered.
@@ -21,82 +21,16 @@ Needs only the standard library. Configured by environment variables:
 import http.client
 import json
 import os
-import ssl
 import sys
 import time
-import urllib.error
-import urllib.request
 from dataclasses import dataclass
 from typing import Any
 
-ACCOUNT = "var/run/secrets/kubernetes.io/serviceaccount"
+from gke_inference.serving.launcher.kube import Kube, KubeError
+
 _LOOK_SECONDS = 2.0
 _QUIET_SECONDS = 30
 _RETRY_SECONDS = 5.0
-_ANSWER_SECONDS = 30
-
-
-class KubeError(Exception):
-    """The API server rejected a request."""
-
-    def __init__(self, code: int, reason: str) -> None:
-        super().__init__(f"the API server answers {code} {reason}")
-        self.code = code
-
-
-class Kube:
-    """Client of the API server, with this pod's service account."""
-
-    def __init__(self) -> None:
-        self._folder = os.path.join(os.environ.get("GKE_INFERENCE_ROOT", "/"), ACCOUNT)
-        self.namespace = self._read("namespace")
-        host = os.environ["KUBERNETES_SERVICE_HOST"]
-        host = f"[{host}]" if ":" in host else host
-        self._url = f"https://{host}:{os.environ.get('KUBERNETES_SERVICE_PORT', '443')}"
-        trusted = os.path.join(self._folder, "ca.crt")
-        self._trust = ssl.create_default_context(cafile=trusted)
-
-    def call(
-        self, method: str, path: str, body: "dict[str, Any] | None" = None
-    ) -> "dict[str, Any]":
-        """Return the response to a request; a PATCH is a merge patch.
-
-        Raises:
-            KubeError: The server rejects the request.
-            OSError: The server does not answer.
-        """
-        with self._open(method, path, body, _ANSWER_SECONDS) as answer:
-            found: dict[str, Any] = json.load(answer)
-            return found
-
-    def wait(self, path: str, version: str, seconds: int) -> None:
-        """Wait until an object of a list changes, or until the timeout.
-
-        Raises:
-            KubeError: The server rejects the request.
-            OSError: The server does not answer.
-        """
-        query = f"watch=1&resourceVersion={version}&timeoutSeconds={seconds}"
-        with self._open("GET", f"{path}?{query}", None, seconds + _ANSWER_SECONDS) as answer:
-            answer.readline()
-
-    def _open(self, method: str, path: str, body: "dict[str, Any] | None", seconds: int) -> Any:
-        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
-        token = self._read("token")  # the kubelet renews it
-        request = urllib.request.Request(  # noqa: S310 - always the API server
-            f"{self._url}/{path}",
-            None if body is None else json.dumps(body).encode(),
-            {"Authorization": f"Bearer {token}", "Content-Type": kind},
-            method=method,
-        )
-        try:
-            return urllib.request.urlopen(request, timeout=seconds, context=self._trust)  # noqa: S310
-        except urllib.error.HTTPError as error:
-            raise KubeError(error.code, error.reason) from None
-
-    def _read(self, name: str) -> str:
-        with open(os.path.join(self._folder, name), encoding="utf-8") as file:
-            return file.read().strip()
 
 
 @dataclass(frozen=True)

@@ -85,6 +85,7 @@ class Handler(socketserver.StreamRequestHandler):
             body = json.loads(self.rfile.read(size))
             server_of(self).bodies.append(body)
             server_of(self).headers.append("".join(lines))
+            server_of(self).sources.append(self.client_address[0])
             time.sleep(BEFORE.get(body["model"], 0))
             for part in ANSWERS[body["model"]]:
                 self.wfile.write(part)
@@ -105,6 +106,7 @@ class Server(socketserver.ThreadingTCPServer):
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
         self.bodies = []
         self.headers = []
+        self.sources = []
 
     def handle_error(self, request, client_address):
         """A client that disconnected is not an error."""

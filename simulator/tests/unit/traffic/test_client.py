@@ -137,6 +137,13 @@ def test_what_is_sent_is_a_completion_of_the_whole_prompt_with_headers(server):
     assert "x-gateway-inference-objective: batch" in server.headers[-1]
 
 
+def test_requests_are_sent_from_each_given_address_in_turn(server):
+    trace = Trace("t", tuple(ask("good", at / 20) for at in range(4)))
+    server.sources.clear()
+    run(trace, server.url, Options(sources=("127.16.0.1", "127.16.0.2")))
+    assert sorted(server.sources) == ["127.16.0.1"] * 2 + ["127.16.0.2"] * 2
+
+
 def test_nothing_is_counted_twice_or_left_out(server):
     ways = ["good", "429", "cut-stream", "error-event", "no-done", "split"] * 5
     report = run(Trace("t", tuple(ask(way, n / 1000) for n, way in enumerate(ways))), server.url)

@@ -32,7 +32,7 @@ def filters_of(model: GatewayModel) -> list[EnvoyJson]:
     return [
         *authorization_filters(model.authorization),
         *_stage(_ROUTING, model.routing_chains),
-        *([armor_filter()] if any(backend.denied for backend in model.backends) else []),
+        *([armor_filter()] if any(backend.armor for backend in model.backends) else []),
         *_stage(_TRAFFIC, model.traffic_chains),
         _picker_filter(),
     ]

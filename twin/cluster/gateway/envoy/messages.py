@@ -40,6 +40,7 @@ TYPES = {
     "access_log": "envoy.extensions.access_loggers.file.v3.FileAccessLog",
     "cel_filter": "envoy.extensions.access_loggers.filters.cel.v3.ExpressionFilter",
     "lua": f"{_HTTP}.lua.v3.Lua",
+    "lua_route": f"{_HTTP}.lua.v3.LuaPerRoute",
     "header_mutation": f"{_HTTP}.header_mutation.v3.HeaderMutation",
     "early_headers": f"{_EARLY}.header_mutation.v3.HeaderMutation",
     "raw_buffer": "envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer",

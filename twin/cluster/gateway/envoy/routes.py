@@ -230,8 +230,8 @@ def _weighted(target: Target, backends: dict[str, Backend]) -> EnvoyJson:
                 "failure_mode_allow": backend.picker.fail_open,
             },
         )
-    if backend is not None and backend.denied:
-        filters[FILTER] = armor_route(backend.denied)
+    if backend is not None and backend.armor:
+        filters[FILTER] = armor_route(backend.name, backend.armor)
     return found | ({"typed_per_filter_config": filters} if filters else {})
 
 

@@ -15,7 +15,7 @@ from twin.cluster.gateway.translation.objects import (
     mapping,
 )
 from twin.cluster.gateway.translation.policies import (
-    denied_of,
+    armor_of,
     health_check_of,
     set_health_check,
     timeout_of,
@@ -131,7 +131,7 @@ class BackendIndex:
         return Backend(
             name=f"service/{namespace}/{name}/{ref['port']}",
             endpoints=endpoints,
-            denied=denied_of(self.snapshot, namespace, "", "Service", name),
+            armor=armor_of(self.snapshot, namespace, "", "Service", name),
             dropped=dropped,
             health=health,
             timeout_seconds=timeout_of(self.snapshot, namespace, "", "Service", name),
@@ -152,7 +152,7 @@ class BackendIndex:
         return Backend(
             name=f"pool/{namespace}/{name}",
             endpoints=tuple(endpoints),
-            denied=denied_of(self.snapshot, namespace, POOL_GROUP, "InferencePool", name),
+            armor=armor_of(self.snapshot, namespace, POOL_GROUP, "InferencePool", name),
             dropped=tuple(dropped),
             health=health,
             picker=picker_of(self.snapshot, pool),

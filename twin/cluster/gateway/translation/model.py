@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from twin.cluster.gateway.translation.cel import Expression
-from twin.providers.gcp.resources.security_policies import Denial
+from twin.providers.gcp.resources.security_policies import ArmorRule
 
 
 @dataclass(frozen=True, order=True)
@@ -92,8 +92,8 @@ class Backend:
     """`http`, `h2c` or `https`."""
     dropped: tuple[str, ...] = ()
     """Flows from the load balancer that the network drops, one sentence each."""
-    denied: tuple[Denial, ...] = ()
-    """What its Cloud Armor policy refuses by an expression."""
+    armor: tuple[ArmorRule, ...] = ()
+    """Rules of its Cloud Armor policy."""
     tiers: tuple[tuple[tuple[Endpoint, int], ...], ...] = ()
     """Instead of `endpoints`: endpoints with weights, each tier for the failure of those before."""
 

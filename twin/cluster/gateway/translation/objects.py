@@ -8,7 +8,7 @@ from typing import Any
 from twin.cluster.gateway.translation.fleet import Fleet
 from twin.cluster.gateway.translation.model import Certificate
 from twin.cluster.gateway.translation.vpc import ClusterNetwork
-from twin.providers.gcp.resources.security_policies import Denial
+from twin.providers.gcp.resources.security_policies import ArmorRule
 
 JsonObject = dict[str, Any]
 Key = tuple[str, str]
@@ -114,7 +114,7 @@ def _no_certificate(name: str, hostname: str, address: str) -> Certificate | Non
     return None
 
 
-def _no_denials(name: str) -> tuple[Denial, ...]:
+def _no_armor(name: str) -> tuple[ArmorRule, ...]:
     return ()
 
 
@@ -135,8 +135,8 @@ class Snapshot:
     """The same for certificates of the scope ALL_REGIONS."""
     google_api: Callable[[str], tuple[str, int] | None] = field(default=_no_google_api)
     """Address of a Google service that an extension names; None if the twin does not have it."""
-    denials_of: Callable[[str], tuple[Denial, ...]] = field(default=_no_denials)
-    """What the Cloud Armor policy of the region with a name refuses; empty if there is none."""
+    armor_named: Callable[[str], tuple[ArmorRule, ...]] = field(default=_no_armor)
+    """Rules of the Cloud Armor policy of the region with a name; empty if there is none."""
     fleet: Fleet | None = None
     """Its fleet, if this is the config cluster of one."""
     region: str = ""

@@ -16,7 +16,7 @@ from twin.cluster.gateway.translation.objects import (
     key_of,
     mapping,
 )
-from twin.providers.gcp.resources.security_policies import Denial
+from twin.providers.gcp.resources.security_policies import ArmorRule
 from twin.world.rules import all_rules
 
 _TARGET_KINDS = {
@@ -34,12 +34,11 @@ _CHECK_FIELDS = {
     "TCP": "tcpHealthCheck",
 }
 _NOT_ENFORCED = {
-    "securityPolicy": "rates of securityPolicy",
     "iap": "iap",
     "maxRatePerEndpoint": "maxRatePerEndpoint",
     "customMetrics": "customMetrics",
 }
-"""Words for the fields that the twin does not enforce, or only in part."""
+"""Words for the fields that the twin does not enforce."""
 
 
 def default_health_check() -> HealthCheck:
@@ -129,13 +128,13 @@ def timeout_of(snapshot: Snapshot, namespace: str, group: str, kind: str, name: 
     return int(spec.get("timeoutSec", all_rules()["gateway.timeout.default"].value))
 
 
-def denied_of(
+def armor_of(
     snapshot: Snapshot, namespace: str, group: str, kind: str, name: str
-) -> tuple[Denial, ...]:
-    """Return what the Cloud Armor policy of a Service or an InferencePool refuses."""
+) -> tuple[ArmorRule, ...]:
+    """Return the rules of the Cloud Armor policy of a Service or an InferencePool."""
     policy = policy_for(snapshot, "GCPBackendPolicy", namespace, group, kind, name)
     armor = mapping(policy["spec"], "default").get("securityPolicy") if policy else None
-    return () if armor is None else snapshot.denials_of(str(armor))
+    return () if armor is None else snapshot.armor_named(str(armor))
 
 
 def policy_statuses(

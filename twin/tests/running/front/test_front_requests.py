@@ -32,6 +32,8 @@ pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(180)]
 
 GATEWAYS = {region: f"127.32.250.{at}" for at, region in enumerate(REGIONS, 11)}
 _CLIENTS = 20
+RATE = 20
+"""Requests of one address a minute that the policy of a test allows."""
 FAILURES = int(str(OUTLIER_DETECTION["consecutive_errors"]))  # pyright: ignore
 
 
@@ -263,13 +265,15 @@ def test_the_path_of_a_model_leads_to_its_regions_alone(place: Place) -> None:
     assert (status, body) == (200, {"region": "us-central1", "path": "/v1/completions"})
 
 
-def test_a_body_over_the_declared_limit_is_refused_before_it_is_sent(place: Place) -> None:
+def test_the_edge_refuses_a_body_by_its_declared_length_and_an_address_by_its_rate(
+    place: Place,
+) -> None:
     kind = "compute/securityPolicy:SecurityPolicy"
     made = create(
         place.cloud,
         kind,
         "guard",
-        rules=[camel(each) for each in edge_rules(600)],
+        rules=[camel(each) for each in edge_rules(RATE)],
         type="CLOUD_ARMOR",
     )
     change(place, "compute/backendService:BackendService", securityPolicy=made.id)
@@ -289,7 +293,10 @@ def test_a_body_over_the_declared_limit_is_refused_before_it_is_sent(place: Plac
     assert status(LARGEST_DECLARED_BYTES + 1, "/models/small/v1/completions") == 0, "no policy"
     assert status(LARGEST_DECLARED_BYTES) == 0
     assert status(LARGEST_DECLARED_BYTES + 1, "/v1/files") == 0
-    assert place.ask("us-central1")[0] == 200
+    statuses = [place.ask("us-central1")[0] for _ in range(RATE + 1)]
+    assert (statuses[0], statuses[-1]) == (200, 429)
+    assert place.ask("us-central1", source="127.0.0.9")[0] == 200, "another address"
+    assert place.ask("us-central1", "/models/small/v1/completions")[0] == 200, "no policy"
 
 
 def test_a_router_behind_the_front_sends_a_model_to_its_region_and_then_to_its_fallback(

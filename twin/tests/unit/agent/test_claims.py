@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from twin.cluster.agent.launching.claims import JQ, Kind, is_claimed, kind_of, sidecars
-from twin.cluster.base.stages import STAGES, kwok_args
+from twin.cluster.controlplane.processes import KWOK_STAGES, kwok_args
 
 TRAIN = ["python3", "-m", "diffusion", "train", "--config", "/etc/train/train.json"]
 
@@ -118,7 +118,7 @@ def test_of_the_pods_of_jobs_only_those_that_transfer_weights_are_the_agents():
 
 
 def stages() -> dict[str, Any]:
-    found = [yaml.safe_load(file.read_text()) for file in STAGES.glob("*.yaml")]
+    found = [yaml.safe_load(file.read_text()) for file in KWOK_STAGES.glob("*.yaml")]
     return {stage["metadata"]["name"]: stage["spec"] for stage in found}
 
 

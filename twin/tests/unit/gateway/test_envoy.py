@@ -14,7 +14,7 @@ from twin.cluster.gateway.envoy.routes import tables_of
 from twin.cluster.gateway.translation.objects import GATEWAY_GROUP, INTERNAL_CLASS
 from twin.cluster.gateway.translation.translate import translate
 from twin.providers.gcp.checks.armor_language import HasHeader
-from twin.providers.gcp.resources.security_policies import Denial
+from twin.providers.gcp.resources.security_policies import Answer, ArmorRule
 from twin.tests.unit.gateway.builders import (
     POOL_API,
     body_router,
@@ -46,8 +46,8 @@ ARMED = policy(
 
 
 def model_of(*objects):
-    denied = (Denial(403, HasHeader("x-forged")),)
-    return translate(snapshot(*objects, denials_of=lambda _: denied)).gateways["ns", "gw"]
+    rules = (ArmorRule(1, HasHeader("x-forged"), Answer(403)),)
+    return translate(snapshot(*objects, armor_named=lambda _: rules)).gateways["ns", "gw"]
 
 
 def routes_of(*rules, extra=()):

@@ -8,7 +8,7 @@ from twin.cluster.gateway.envoy.clusters import clusters_of, endpoints_of
 from twin.cluster.gateway.translation.model import HealthCheck
 from twin.cluster.gateway.translation.translate import translate
 from twin.providers.gcp.checks.armor_language import HasHeader
-from twin.providers.gcp.resources.security_policies import Denial
+from twin.providers.gcp.resources.security_policies import Answer, ArmorRule
 from twin.tests.unit.gateway.builders import (
     GATEWAY_API,
     POOL_API,
@@ -149,23 +149,24 @@ def test_a_split_over_backends_waits_as_long_as_the_slowest_of_them():
 
 
 def test_what_the_twin_does_not_enforce_is_in_the_message():
-    found, _ = pool_with(policy("GCPBackendPolicy", "p", TARGET, securityPolicy="armor"))
+    enforced, ignored = {"securityPolicy": "armor"}, {"iap": {"enabled": True}}
+    found, _ = pool_with(policy("GCPBackendPolicy", "p", TARGET, **enforced, **ignored))
     update = next(u for u in found.statuses if u.kind == "GCPBackendPolicy")
-    assert "does not enforce rates of securityPolicy" in update.status["conditions"][0]["message"]
+    assert update.status["conditions"][0]["message"].endswith("; the twin does not enforce iap")
 
 
-def test_a_backend_refuses_what_the_cloud_armor_policy_of_its_region_denies():
-    denied = (Denial(403, HasHeader("x-forged")),)
-    named = {"armor": denied}
+def test_a_backend_has_the_rules_of_the_cloud_armor_policy_of_its_region():
+    rules = (ArmorRule(1, HasHeader("x-forged"), Answer(403)),)
+    named = {"armor": rules}
     objects = [gateway(), route("r", rule(to_pool("m"), to_service("w"))), *model("m")]
     armed = policy("GCPBackendPolicy", "p", TARGET, securityPolicy="armor")
     found = translate(
-        snapshot(*objects, service("w"), armed, denials_of=lambda name: named.get(name, ()))
+        snapshot(*objects, service("w"), armed, armor_named=lambda name: named.get(name, ()))
     )
-    backends = {each.name: each.denied for each in found.gateways["ns", "gw"].backends}
-    assert backends == {"pool/ns/m": denied, "service/ns/w/80": ()}
+    backends = {each.name: each.armor for each in found.gateways["ns", "gw"].backends}
+    assert backends == {"pool/ns/m": rules, "service/ns/w/80": ()}
     (backend,) = pool_with(armed)[0].gateways["ns", "gw"].backends
-    assert backend.denied == (), "there is no such policy"
+    assert backend.armor == (), "there is no such policy"
 
 
 def test_the_service_of_a_routing_extension_may_have_a_health_check():

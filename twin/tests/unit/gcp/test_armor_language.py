@@ -1,4 +1,4 @@
-"""Expressions of Cloud Armor, and what a policy denies."""
+"""Expressions of Cloud Armor, and the rules of a policy."""
 
 import re
 from typing import Any
@@ -7,13 +7,15 @@ import pytest
 
 from gke_inference.catalogue.load_balancing import MAX_BODY_BYTES
 from gke_inference.gateway.edge import edge_rules
-from twin.cluster.gateway.envoy.armor import armor_route
 from twin.providers.gcp.checks import armor_language as language
 from twin.providers.gcp.checks.armor_language import ExpressionError, parse
 from twin.providers.gcp.resources.security_policies import (
-    Denial,
+    Answer,
+    ArmorRule,
+    Limit,
+    Rate,
     check_security_policy,
-    denials,
+    enforced,
 )
 from twin.tests.fronts import camel
 from twin.wire.property_values import CloudError
@@ -98,41 +100,68 @@ def test_a_rate_is_within_what_its_action_allows(given: dict[str, Any], message:
         check_security_policy({"rules": [given]})
 
 
-def test_the_first_rule_that_matches_decides() -> None:
+@pytest.mark.parametrize("name", ["rateLimitThreshold", "banThreshold"])
+def test_an_interval_is_one_of_googles(name: str) -> None:
+    given = rated("rate_based_ban", 1)
+    given["rateLimitOptions"][name] = {"count": 1, "intervalSec": 45}
+    with pytest.raises(CloudError, match=rf"{name}.intervalSec': must be one of 10, 30, 60, .*45"):
+        check_security_policy({"rules": [given]})
+
+
+def test_rules_are_enforced_in_order_without_those_in_preview_and_for_single_addresses() -> None:
     a, b = "request.path == '/a'", "request.path == '/b'"
+    single = {"config": {"srcIpRanges": ["198.51.100.0/24"]}, "versionedExpr": "SRC_IPS_V1"}
     rules = [
         rule(40, "deny(404)", "has(request.headers['never'])"),
-        rule(30, "throttle"),
+        rated("throttle", 600) | {"priority": 30},
         rule(20, "deny(403)", b),
+        rule(16, "deny(403)") | {"match": single},
         rule(15, "deny(502)", a, preview=True),
         rule(10, "allow", a),
     ]
-    (found,) = denials({"rules": rules})
-    assert found == Denial(403, language.All((language.Not(parse(a)), parse(b))))
+    assert enforced({"rules": rules}) == (
+        ArmorRule(10, parse(a)),
+        ArmorRule(20, parse(b), Answer(403)),
+        ArmorRule(30, limit=Limit(Rate(600, 60), Answer(429))),
+    )
+    assert enforced({"rules": [rule(10, "allow", a), rule(20, "allow")]}) == ()
 
 
-def test_the_platforms_policy_denies_a_body_by_its_declared_length_except_of_batch_files() -> None:
+def test_a_limit_has_its_keys_and_its_ban() -> None:
+    banning = rated("rate_based_ban", 5, "redirect")
+    banning["rateLimitOptions"] |= {
+        "banDurationSec": 300,
+        "banThreshold": {"count": 50, "intervalSec": 600},
+        "enforceOnKeyConfigs": [
+            {"enforceOnKeyType": "HTTP_HEADER", "enforceOnKeyName": "X-Team"},
+            {"enforceOnKeyType": "IP"},
+        ],
+        "exceedRedirectOptions": {"type": "EXTERNAL_302", "target": "https://example.com/busy"},
+    }
+    (found,) = enforced({"rules": [banning]})
+    assert found.limit == Limit(
+        rate=Rate(5, 60),
+        answer=Answer(302, "https://example.com/busy"),
+        keys=(("HTTP_HEADER", "x-team"), ("IP", "")),
+        ban_seconds=300,
+        ban=Rate(50, 600),
+    )
+
+
+def test_the_platforms_policy_denies_long_bodies_except_batch_files_and_counts_addresses() -> None:
     values = {"rules": [camel(each) for each in edge_rules(600)]}
     check_security_policy(values)
-    (found,) = denials(values)
-    assert found.status == 403
-    (policy,) = armor_route([found])["rbac"]["rules"]["policies"].values()
-    assert policy["permissions"] == [
-        {
-            "and_rules": {
-                "rules": [
-                    {"header": {"name": "content-length", "present_match": True}},
-                    {
-                        "header": {
-                            "name": "content-length",
-                            "range_match": {
-                                "start": str(2 * MAX_BODY_BYTES + 1),
-                                "end": str(2**63 - 1),
-                            },
-                        }
-                    },
-                    {"not_rule": {"url_path": {"path": {"prefix": "/v1/files"}}}},
-                ]
-            }
-        }
-    ]
+    length, count = enforced(values)
+    assert length == ArmorRule(
+        900,
+        language.All(
+            (
+                language.HasHeader("content-length"),
+                language.HeaderNumber("content-length", 2 * MAX_BODY_BYTES + 1, 2**63 - 1),
+                language.Not(language.Path("/v1/files", is_prefix=True)),
+            )
+        ),
+        Answer(403),
+    )
+    limit = Limit(Rate(600, 60), Answer(429), (("IP", ""),))
+    assert count == ArmorRule(1000, limit=limit)
