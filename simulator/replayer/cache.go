@@ -1,5 +1,7 @@
 package main
 
+import "slices"
+
 // The KV cache of one engine: simulator.engine.kv_cache.KvCache, with the same results.
 //
 // Only blocks that several requests can find have an identity: those of a group of requests. All
@@ -8,29 +10,27 @@ package main
 
 const none = int32(-1)
 
-// block is a block of a group's context.
-type block struct {
-	// held counts the sequences that hold the block; -1: it is not in the cache.
-	held int32
-	// entry is its place in the list of free blocks.
-	entry int32
+// segment has consecutive blocks of a group's context that as many sequences hold.
+type segment struct {
+	low, high int32 // first and last+1 block
+	held      int32
+	entry     int32 // its place in the list of free blocks, if nobody holds it
 }
 
-// group has the blocks of a context that requests share.
+// group has the blocks in the cache of a context that requests share, in ascending order.
 type group struct {
-	key     int64
-	blocks  []block
-	present int32
-	users   int32
+	key      int64
+	segments []segment
+	users    int32
 }
 
-// entry is a block of a group, or a run of blocks of one request, in the list of free blocks,
-// least recently freed first.
+// entry has consecutive blocks of a group, or of one request, in the list of free blocks, least
+// recently freed first. Of its blocks, the last was freed first.
 type entry struct {
 	before, after int32
-	group         int32 // none: a run
-	owner         int32 // request that can come back for a run; none: nobody can
-	low, high     int32 // index of a group's block; first and last+1 block of a run
+	group         int32 // none: of one request
+	owner         int32 // request that can come back for its blocks; none: nobody can
+	low, high     int32 // first and last+1 block
 }
 
 type cache struct {
@@ -66,7 +66,7 @@ func (c *cache) use(key int64) int32 {
 			c.groups = append(c.groups, group{})
 		}
 		of := &c.groups[number]
-		of.key, of.present, of.users, of.blocks = key, 0, 0, of.blocks[:0]
+		of.key, of.users, of.segments = key, 0, of.segments[:0]
 		c.byKey[key] = number
 	}
 	c.groups[number].users++
@@ -81,9 +81,8 @@ func (c *cache) leave(number int32) {
 // forget removes a group that has neither requests nor blocks.
 func (c *cache) forget(number int32) {
 	of := &c.groups[number]
-	if of.users == 0 && of.present == 0 {
+	if of.users == 0 && len(of.segments) == 0 {
 		delete(c.byKey, of.key)
-		of.blocks = of.blocks[:0]
 		c.spareGroups = append(c.spareGroups, number)
 	}
 }
@@ -139,18 +138,12 @@ func (c *cache) take(count int32, requests []request) {
 	for count > 0 {
 		number := c.first
 		e := &c.entries[number]
-		if e.group != none {
-			of := e.group
-			c.groups[of].blocks[e.low].held = -1
-			c.groups[of].present--
-			c.detach(number)
-			c.forget(of)
-			count--
-			continue
-		}
 		taken := min(count, e.high-e.low)
 		e.high -= taken
 		count -= taken
+		if e.group != none {
+			c.shrink(e.group, e.low, e.high)
+		}
 		if e.high == e.low {
 			if e.owner != none {
 				requests[e.owner].dropRun(number)
@@ -172,61 +165,144 @@ func (c *cache) freeRun(owner, low, high int32) int32 {
 	return c.append(none, owner, low, high)
 }
 
-// publish names the block of a group that a request holds, unless another block has that name.
-func (c *cache) publish(number, index int32) bool {
+// shrink takes the last blocks of a group's segment out of the cache.
+func (c *cache) shrink(number, low, high int32) {
 	of := &c.groups[number]
-	for int32(len(of.blocks)) <= index {
-		of.blocks = append(of.blocks, block{held: -1})
+	at := of.find(low)
+	of.segments[at].high = high
+	if high == low {
+		of.segments = slices.Delete(of.segments, at, at+1)
+		c.forget(number)
 	}
-	if of.blocks[index].held >= 0 {
-		return false
+}
+
+// find returns the position of the first segment that ends after a block.
+func (g *group) find(index int32) int {
+	at := 0
+	for at < len(g.segments) && g.segments[at].high <= index {
+		at++
 	}
-	of.blocks[index].held = 1
-	of.present++
-	return true
+	return at
+}
+
+// publish names blocks of a group that a request holds, and appends those to duplicates whose name
+// another block has.
+func (c *cache) publish(number, low, high, offset int32, duplicates []int32) []int32 {
+	of := &c.groups[number]
+	for low < high {
+		at := of.find(low)
+		end := high
+		if at < len(of.segments) {
+			if next := &of.segments[at]; next.low <= low {
+				for ; low < min(next.high, high); low++ {
+					duplicates = append(duplicates, low+offset)
+				}
+				continue
+			} else {
+				end = min(high, next.low)
+			}
+		}
+		if at > 0 && of.segments[at-1].high == low && of.segments[at-1].held == 1 {
+			of.segments[at-1].high = end
+		} else {
+			of.segments = slices.Insert(of.segments, at, segment{low, end, 1, none})
+		}
+		low = end
+	}
+	return duplicates
 }
 
 // cached returns how many of a group's first blocks are in the cache, and how many of them are
 // free.
 func (c *cache) cached(number, most int32) (int32, int32) {
-	blocks := c.groups[number].blocks
-	if int32(len(blocks)) < most {
-		most = int32(len(blocks))
-	}
-	idle := int32(0)
-	for index := range most {
-		held := blocks[index].held
-		if held < 0 {
-			return index, idle
+	found, idle := int32(0), int32(0)
+	for _, each := range c.groups[number].segments {
+		if each.low > found || found >= most {
+			break
 		}
-		if held == 0 {
-			idle++
+		high := min(each.high, most)
+		if each.held == 0 {
+			idle += high - each.low
 		}
+		found = high
 	}
-	return most, idle
+	return found, idle
 }
 
 // hold takes the first cached blocks of a group.
 func (c *cache) hold(number, count int32) {
-	blocks := c.groups[number].blocks
-	for index := range count {
-		b := &blocks[index]
-		if b.held == 0 {
-			c.detach(b.entry)
-			c.free--
+	of := &c.groups[number]
+	for at := 0; at < len(of.segments) && of.segments[at].low < count; at++ {
+		s := &of.segments[at]
+		if s.high > count {
+			// the rest keeps the place in the list of free blocks
+			rest := segment{count, s.high, s.held, s.entry}
+			if s.held == 0 {
+				c.entries[s.entry].low = count
+				c.free -= count - s.low
+			}
+			s.high, s.held, s.entry = count, s.held+1, none
+			of.segments = slices.Insert(of.segments, at+1, rest)
+			break
 		}
-		b.held++
+		if s.held == 0 {
+			c.detach(s.entry)
+			c.free -= s.high - s.low
+			s.entry = none
+		}
+		s.held++
 	}
+	of.join()
 }
 
-// letGo frees a block of a group.
-func (c *cache) letGo(number, index int32) {
-	b := &c.groups[number].blocks[index]
-	b.held--
-	if b.held == 0 {
-		b.entry = c.append(number, none, index, index+1)
-		c.free++
+// join makes one segment of neighbors that as many sequences hold.
+func (g *group) join() {
+	if len(g.segments) < 2 {
+		return
 	}
+	kept := g.segments[:1]
+	for _, each := range g.segments[1:] {
+		last := &kept[len(kept)-1]
+		if each.held > 0 && each.held == last.held && each.low == last.high {
+			last.high = each.high
+		} else {
+			kept = append(kept, each)
+		}
+	}
+	g.segments = kept
+}
+
+// letGo frees blocks of a group, the last one first.
+func (c *cache) letGo(number, low, high int32) {
+	of := &c.groups[number]
+	for at := len(of.segments) - 1; at >= 0; at-- {
+		s := &of.segments[at]
+		if s.low >= high {
+			continue
+		}
+		if s.high <= low {
+			break
+		}
+		if s.high > high {
+			rest := *s
+			rest.low, s.high = high, high
+			of.segments = slices.Insert(of.segments, at+1, rest)
+			s = &of.segments[at]
+		}
+		if s.low < low {
+			rest := *s
+			rest.low, s.high = low, low
+			at++
+			of.segments = slices.Insert(of.segments, at, rest)
+			s = &of.segments[at]
+		}
+		s.held--
+		if s.held == 0 {
+			c.free += s.high - s.low
+			s.entry = c.append(number, none, s.low, s.high)
+		}
+	}
+	of.join()
 }
 
 func (c *cache) usage() float64 {

@@ -239,7 +239,8 @@ func (e *engine) passDecoded() {
 	if e.watches > 0 {
 		for _, index := range e.watched[e.starting] {
 			r := &e.requests[index]
-			e.name(r, (r.computed+int32(e.decoded-r.joined))/e.cache.size-1)
+			full := (r.computed + int32(e.decoded-r.joined)) / e.cache.size
+			e.name(r, full-1, full)
 		}
 	}
 }
@@ -299,28 +300,27 @@ func isSooner(a, b finisher) bool {
 	return a.step < b.step || (a.step == b.step && a.order < b.order)
 }
 
-// name publishes a full block of a request: Scheduler.publish.
-func (e *engine) name(r *request, index int32) {
-	switch {
-	case index < r.ofGroup:
-		if e.cache.publish(r.group, index) {
-			return
-		}
-	case index < r.ofQuestion:
-		if e.cache.publish(r.question, index-r.ofGroup) {
-			return
-		}
-	default:
-		isFree := false
+// name publishes blocks of a request that are full now: Scheduler.publish.
+func (e *engine) name(r *request, low, high int32) {
+	if low < min(high, r.ofGroup) {
+		r.duplicates = e.cache.publish(r.group, low, min(high, r.ofGroup), 0, r.duplicates)
+		low = min(high, r.ofGroup)
+	}
+	if low < min(high, r.ofQuestion) {
+		r.duplicates = e.cache.publish(
+			r.question, low-r.ofGroup, min(high, r.ofQuestion)-r.ofGroup, r.ofGroup, r.duplicates)
+		low = min(high, r.ofQuestion)
+	}
+	if len(r.runs) == 0 {
+		return
+	}
+	for ; low < high; low++ {
 		for _, number := range r.runs {
-			run := &e.cache.entries[number]
-			isFree = isFree || (run.low <= index && index < run.high)
-		}
-		if !isFree {
-			return
+			if run := &e.cache.entries[number]; run.low <= low && low < run.high {
+				r.duplicates = append(r.duplicates, low)
+			}
 		}
 	}
-	r.duplicates = append(r.duplicates, index)
 }
 
 // complete records the step that ends: EngineCore._complete.
@@ -341,9 +341,7 @@ func (e *engine) complete() {
 		full := r.computed / size
 		r.computed += tokens
 		if e.kind.Caches && (full < r.ofQuestion || len(r.runs) > 0) {
-			for ; full < r.computed/size; full++ {
-				e.name(r, full)
-			}
+			e.name(r, full, r.computed/size)
 		}
 		if r.computed < r.prompt+r.generated {
 			e.partial = index
@@ -441,43 +439,27 @@ func (e *engine) release(r *request, owner int32) {
 	unnamed := held - full + int32(len(r.duplicates))
 	c.unnamed += unnamed
 	c.free += unnamed
-	if len(r.duplicates) == 0 {
-		if full > r.ofQuestion {
-			e.freeOwn(r, owner, r.ofQuestion, full)
-		}
-		for index := min(full, r.ofQuestion) - 1; index >= r.ofGroup; index-- {
-			c.letGo(r.question, index-r.ofGroup)
-		}
-		for index := min(full, r.ofGroup) - 1; index >= 0; index-- {
-			c.letGo(r.group, index)
-		}
-		return
+	high := full
+	for at := len(r.duplicates) - 1; at >= 0; at-- {
+		e.free(r, owner, r.duplicates[at]+1, high)
+		high = r.duplicates[at]
 	}
-	rest := len(r.duplicates) - 1
-	high := full // end of the run of own blocks that is not yet freed
-	for index := full - 1; index >= 0; index-- {
-		isDuplicate := rest >= 0 && r.duplicates[rest] == index
-		if isDuplicate {
-			rest--
-		}
-		switch {
-		case index >= r.ofQuestion:
-			if isDuplicate {
-				if index+1 < high {
-					e.freeOwn(r, owner, index+1, high)
-				}
-				high = index
-			} else if index == r.ofQuestion && index < high {
-				e.freeOwn(r, owner, index, high)
-			}
-		case isDuplicate:
-		case index >= r.ofGroup:
-			c.letGo(r.question, index-r.ofGroup)
-		default:
-			c.letGo(r.group, index)
-		}
-	}
+	e.free(r, owner, 0, high)
 	r.duplicates = r.duplicates[:0]
+}
+
+// free frees full blocks of a request that have its names, the last one first.
+func (e *engine) free(r *request, owner, low, high int32) {
+	c := &e.cache
+	if from := max(low, r.ofQuestion); from < high {
+		e.freeOwn(r, owner, from, high)
+	}
+	if from, to := max(low, r.ofGroup), min(high, r.ofQuestion); from < to {
+		c.letGo(r.question, from-r.ofGroup, to-r.ofGroup)
+	}
+	if to := min(high, r.ofGroup); low < to {
+		c.letGo(r.group, low, to)
+	}
 }
 
 func (e *engine) freeOwn(r *request, owner, low, high int32) {
