@@ -54,6 +54,7 @@ def _row(made: Deployment, replicas: int, route: str | PickerSettings, *, is_sha
     engines.advance(Requests.none(), until + 1e6)
     answered += len(engines.finished().number)
     hits = engines.prefix_stats()
+    peak = engines.peak_mib()
     engines.close()
     after, ours = (resource.getrusage(who) for who in _BOTH)
     seconds = after.ru_utime - before.ru_utime
@@ -66,7 +67,7 @@ def _row(made: Deployment, replicas: int, route: str | PickerSettings, *, is_sha
         "user_s": round(seconds, 2),
         "python_user_s": round(ours.ru_utime - own.ru_utime, 2),
         "requests_per_s": round(_REQUESTS / seconds),
-        "peak_mib": after.ru_maxrss // 1024,
+        "peak_mib": peak,
     }
 
 

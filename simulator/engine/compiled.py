@@ -15,6 +15,7 @@ import subprocess
 import weakref
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -196,6 +197,11 @@ class CompiledEngines:
         self._write(b"c")
         _steps, queries, hits = (int(each) for each in self._read(np.int64, 3))
         return PrefixStats(queries, hits)
+
+    def peak_mib(self) -> int:
+        """Return the most memory that the program has had, where the kernel is Linux."""
+        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) // 1024
 
     def _write(self, *parts: bytes | NDArray[Any]) -> None:
         stream = self._process.stdin

@@ -24,7 +24,7 @@ type picker struct {
 	random   *random
 	names    map[name]*known
 	lists    map[int64]*recent
-	position map[int64]int // of members in their pool
+	position []int32 // of members in their pool, by number; none: in no pool
 	total    []float64
 	matched  []int32
 	best     []int
@@ -63,15 +63,20 @@ type recent struct {
 func newPicker(set pickerSettings) *picker {
 	return &picker{
 		set: set, random: newRandom(set.Seed), names: map[name]*known{},
-		lists: map[int64]*recent{}, position: map[int64]int{},
+		lists: map[int64]*recent{},
 	}
 }
 
 // place records the members of the pool.
 func (p *picker) place(members []member) {
-	clear(p.position)
+	for number := range p.position {
+		p.position[number] = none
+	}
 	for index := range members {
-		p.position[members[index].number] = index
+		for int64(len(p.position)) <= members[index].number {
+			p.position = append(p.position, none)
+		}
+		p.position[members[index].number] = int32(index)
 	}
 	p.total = make([]float64, len(members))
 	p.matched = make([]int32, len(members))
@@ -173,7 +178,7 @@ func (p *picker) matchOf(of *known, low, high int32) int32 {
 	for isLonger := true; isLonger && end < high; {
 		isLonger = false
 		for _, each := range of.by {
-			if _, isMember := p.position[each.member]; !isMember {
+			if p.position[each.member] == none {
 				continue
 			}
 			for _, one := range each.spans {
@@ -185,7 +190,7 @@ func (p *picker) matchOf(of *known, low, high int32) int32 {
 	}
 	end = min(end, high)
 	for _, each := range of.by {
-		if index, isMember := p.position[each.member]; isMember {
+		if index := p.position[each.member]; index != none {
 			for _, one := range each.spans {
 				p.matched[index] += max(0, min(one.high, end)-max(one.low, low))
 			}
@@ -241,6 +246,12 @@ func (p *picker) addOf(list *recent, of name, low, high int32, member int64) {
 		found.by = append(found.by, holding{member: member})
 	}
 	mine := &found.by[at]
+	if len(mine.spans) == 1 && mine.spans[0].low == low && mine.spans[0].high == high {
+		list.remove(mine.spans[0])
+		list.blocks -= high - low
+		list.append(mine.spans[0])
+		return
+	}
 	kept := mine.spans[:0:0]
 	for _, one := range mine.spans {
 		switch {
