@@ -280,8 +280,8 @@ def replay(
         ended.cached_tokens.tolist(), ended.preemptions.tolist(), strict=True,
     )  # fmt: skip
     for number, replica, first, last, generated, cached, preemptions in rows:
-        request = ordered[number]
-        found[number] = Outcome(
+        request = ordered[int(number)]
+        found[int(number)] = Outcome(
             request=request,
             replica=replica,
             ttft=first - request.arrival + http_seconds,

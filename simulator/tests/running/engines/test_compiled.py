@@ -1,5 +1,7 @@
 """The compiled core gives what the engine in Python gives, request by request."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -127,9 +129,9 @@ _Row = tuple[float, int, int, int, int, int]
 
 
 @st.composite
-def days(draw: st.DrawFn) -> list[tuple[str, object]]:
+def days(draw: st.DrawFn) -> list[tuple[str, Any]]:
     """Arrivals in steps of time, between them replicas that come, drain and are killed."""
-    found: list[tuple[str, object]] = []
+    found: list[tuple[str, Any]] = []
     moment = 0.0
     for _ in range(draw(st.integers(1, 5))):
         rows: list[_Row] = []
@@ -148,12 +150,12 @@ def days(draw: st.DrawFn) -> list[tuple[str, object]]:
     return [*found, ("advance", ([], moment + 10_000.0))]
 
 
-def lived(engines: Engines, day: list[tuple[str, object]]) -> list[object]:
+def lived(engines: Engines, day: list[tuple[str, Any]]) -> list[Any]:
     """What a day gives: ended and lost requests, and the load after each step."""
     pools = {number: [engines.add(number, 0.0), engines.add(0, 0.0)] for number in (0, 1)}
     for number, replicas in pools.items():
         engines.serve(number, replicas)
-    found: list[object] = []
+    found: list[Any] = []
     sent = 0
     for event, details in day:
         if event == "advance":
@@ -203,7 +205,7 @@ STEPPED_FLAGS = (
     route=st.sampled_from([*ROUTES, *PICKERS]),
 )
 def test_engines_advanced_in_steps_give_what_those_in_python_give(
-    day: list[tuple[str, object]], flags: tuple[str, ...], route: str
+    day: list[tuple[str, Any]], flags: tuple[str, ...], route: str
 ):
     kinds = [deployment(*flags), deployment(*flags, GKE_INFERENCE_SIM_ACCELERATOR="nvidia-l4")]
     if route in PICKERS:
@@ -216,7 +218,7 @@ def test_engines_advanced_in_steps_give_what_those_in_python_give(
     expected = lived(reference, day)
     for one, other in zip(lived(engines, day), expected, strict=True):
         if isinstance(other, np.ndarray):
-            np.testing.assert_allclose(one, other, rtol=1e-9)  # pyright: ignore[reportArgumentType]
+            np.testing.assert_allclose(one, other, rtol=1e-9)
         else:
             assert one == other
     engines.close()
