@@ -59,6 +59,16 @@ def _of(key: str, name: object, *fields: str) -> Callable[[list[Row]], float | N
     return value
 
 
+def _replay(*routings: str) -> Callable[[list[Row]], float | None]:
+    """Return a figure: the longest processor time of a request by routings, in microseconds."""
+
+    def value(rows: list[Row]) -> float | None:
+        some = [row for row in rows if any(name in row["routing"] for name in routings)]
+        return max((round(1e6 / row["requests_per_s"], 2) for row in some), default=None)
+
+    return value
+
+
 def _difference(field: str) -> Callable[[list[Row]], float | None]:
     """Return what the callout adds to a percentile, in milliseconds."""
     through, without = _of("what", "through the callout", field), _of("what", "without it", field)
@@ -136,6 +146,10 @@ BOUNDS: dict[str, tuple[Bound, ...]] = {
         Bound(
             "wrong accelerator, model left out, %", figure("wrong_chip_percent", contests="all"), 3
         ),
+    ),
+    "replays": (
+        Bound("round robin and least request, µs per request", _replay("robin", "least"), 2.0),
+        Bound("picker, µs per request", _replay("picker"), 4.0),
     ),
     "callout": (
         Bound("callout, added to p50, ms", _difference("p50_ms"), 2.0),
