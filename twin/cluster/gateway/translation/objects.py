@@ -32,6 +32,9 @@ WATCHED: Mapping[str, str] = {
     "HealthCheckPolicy": "/apis/networking.gke.io/v1/healthcheckpolicies",
     "GCPGatewayPolicy": "/apis/networking.gke.io/v1/gcpgatewaypolicies",
     "GCPBackendPolicy": "/apis/networking.gke.io/v1/gcpbackendpolicies",
+    "ApigeeBackendService": "/apis/apim.googleapis.com/v1/apigeebackendservices",
+    "APIProduct": "/apis/apim.googleapis.com/v1/apiproducts",
+    "APIOperationSet": "/apis/apim.googleapis.com/v1/apioperationsets",
     "AutoscalingMetric": "/apis/autoscaling.gke.io/v1beta1/autoscalingmetrics",
     "Service": "/api/v1/services",
     "Pod": "/api/v1/pods",
@@ -110,6 +113,10 @@ def _no_google_api(name: str) -> tuple[str, int] | None:
     return None
 
 
+def _no_apigee() -> tuple[str, int] | None:
+    return None
+
+
 def _no_certificate(name: str, hostname: str, address: str) -> Certificate | None:
     return None
 
@@ -135,6 +142,8 @@ class Snapshot:
     """The same for certificates of the scope ALL_REGIONS."""
     google_api: Callable[[str], tuple[str, int] | None] = field(default=_no_google_api)
     """Address of a Google service that an extension names; None if the twin does not have it."""
+    apigee: Callable[[], tuple[str, int] | None] = field(default=_no_apigee)
+    """Address of Apigee; None if the twin does not run it."""
     denials_of: Callable[[str], tuple[Denial, ...]] = field(default=_no_denials)
     """What the Cloud Armor policy of the region with a name refuses; empty if there is none."""
     fleet: Fleet | None = None
