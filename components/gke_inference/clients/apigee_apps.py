@@ -1,5 +1,6 @@
 """Developers and their apps in an Apigee organization, whose keys the API products admit."""
 
+from collections.abc import Sequence
 from typing import Annotated, Final, TypedDict
 
 import pulumi
@@ -76,5 +77,5 @@ def _developer(
     )
 
 
-def _key(credentials: list[apigee.outputs.DeveloperAppCredential]) -> str:
+def _key(credentials: Sequence[apigee.outputs.DeveloperAppCredential]) -> str:
     return credentials[0].consumer_key or "" if credentials else ""
