@@ -17,12 +17,11 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import aiohttp
 import yaml
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from bench.latency.callout_programs import KEY, SECRET, TEAM, programs, secret, until
 from infra.estimate.stack_cost import stack_cost
@@ -76,16 +75,12 @@ class Embeddings:
     model: str
 
 
-class _Group(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    asked: list[str] = Field(min_length=1)
+@dataclass(frozen=True)
+class _Group:
+    asked: list[str]
     """Wordings of one question."""
-    unlike: list[str] | str = Field(default_factory=list[str])
+    unlike: list[str]
     """Questions that sound like it and have other answers."""
-
-    def others(self) -> list[str]:
-        return [self.unlike] if isinstance(self.unlike, str) else self.unlike
 
 
 def questions(file: Path = QUESTIONS) -> list[Question]:
@@ -99,19 +94,18 @@ def questions(file: Path = QUESTIONS) -> list[Question]:
         CommandError: The file is missing, or something else.
     """
     try:
-        groups = TypeAdapter(list[_Group]).validate_python(yaml.safe_load(file.read_text()))
+        found: Any = yaml.safe_load(file.read_text())
     except (OSError, UnicodeError, yaml.YAMLError) as error:
         raise CommandError(f"{file}: must be a YAML file: {error}") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "file"
-        raise CommandError(f"{file}: {where}: {first['msg']}, got {first['input']!r}") from error
+    if not isinstance(found, list):
+        raise CommandError(f"{file}: must be a list, got {found!r}")
+    groups = [_group(f"{file}: [{at}]", each) for at, each in enumerate(cast("list[Any]", found))]
     made = [
         Question(
             text, f"answer to {group.asked[0]}" if text in group.asked else f"answer to {text}"
         )
         for group in groups
-        for text in (*group.asked, *group.others())
+        for text in (*group.asked, *group.unlike)
     ]
     texts = [question.text for question in made]
     if twice := sorted({text for text in texts if texts.count(text) > 1}):
@@ -120,6 +114,27 @@ def questions(file: Path = QUESTIONS) -> list[Question]:
         raise CommandError(f"{file}: must have at least one question, got none")
     random.Random(_SEED).shuffle(made)  # noqa: S311 - an order, no secret
     return made
+
+
+def _group(where: str, found: Any) -> _Group:
+    fields = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    if not {"asked"} <= set(fields) <= {"asked", "unlike"}:
+        raise CommandError(f"{where} must have asked, and may have unlike, got {found!r}")
+    unlike: Any = fields.get("unlike", [])
+    group = _Group(
+        _texts(f"{where}.asked", fields["asked"]),
+        _texts(f"{where}.unlike", [unlike] if isinstance(unlike, str) else unlike),
+    )
+    if not group.asked:
+        raise CommandError(f"{where}.asked must have at least one question, got none")
+    return group
+
+
+def _texts(where: str, found: Any) -> list[str]:
+    texts: list[Any] = cast("list[Any]", found) if isinstance(found, list) else [None]
+    if not all(isinstance(text, str) for text in texts):
+        raise CommandError(f"{where} must be a list of texts, got {found!r}")
+    return list(texts)
 
 
 def cache_rows(file: Path = QUESTIONS, own: Embeddings | None = None) -> list[Row]:

@@ -40,9 +40,11 @@ def test_own_questions_share_the_answers_of_their_wordings_only(tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("- asked: []\n", "0.asked: List should have at least 1 item"),
-        ("- question: a\n", "0.asked: Field required"),
+        ("- asked: []\n", r"\[0\]\.asked must have at least one question, got none"),
+        ("- question: a\n", r"\[0\] must have asked, and may have unlike, got"),
         ("- asked: [a]\n- asked: [a]\n", "each question must be in it once, got twice 'a'"),
+        ("- asked: [1]\n", r"\[0\]\.asked must be a list of texts, got \[1\]"),
+        ("asked: [a]\n", "must be a list, got"),
         ("[]\n", "must have at least one question, got none"),
         ("[\n", "must be a YAML file"),
     ],

@@ -36,8 +36,7 @@ class Exchange:
         Raises:
             CloudError: The organization has no proxy with the name in the extension's metadata.
         """
-        event = ext_proc.event_of(request)
-        part = getattr(request, event)
+        part = getattr(request, event := ext_proc.event_of(request))
         if event == "request_headers":
             yield self._on_request(event, messages.metadata_of(request), messages.headers_of(part))
         elif event.endswith("headers"):
