@@ -1,7 +1,8 @@
 """`bench cache`: the rates of right and wrong hits of the answer cache.
 
-Each question of questions.yaml is sent once, always in the same order, through Envoy and the
-callout. The embeddings come from a real, small model. An answer is wrong if it belongs to another
+Each question of questions.yaml, or of a file of the user's own, is sent once, always in the same
+order, through Envoy and the callout. The embeddings come from a real, small model, or from the
+user's own. An answer is wrong if it belongs to another
 question. Only right answers save: dollars are the planner's unit cost of the answers' tokens on the
 stack `local`, without the cost of embeddings and of the store.
 """
@@ -12,10 +13,11 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, cast
 
 import aiohttp
 import yaml
@@ -35,6 +37,7 @@ from twin.host.ports import free_ports
 from twin.toolchain import needed_by
 
 Row = dict[str, Any]
+QUESTIONS: Final = Path(__file__).parent / "questions.yaml"
 _THRESHOLDS = (0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 _SEED = 7
 _ENGINE_SECONDS = 0.05
@@ -64,51 +67,120 @@ class Asked:
     seconds: float
 
 
-def questions() -> list[Question]:
-    """Return the questions in the order of the requests."""
-    groups = yaml.safe_load((Path(__file__).parent / "questions.yaml").read_text())
+@dataclass(frozen=True)
+class Embeddings:
+    """A server with the paths of OpenAI, whose model computes the embeddings of questions."""
+
+    url: str
+    model: str
+
+
+@dataclass(frozen=True)
+class _Group:
+    asked: list[str]
+    """Wordings of one question."""
+    unlike: list[str]
+    """Questions that sound like it and have other answers."""
+
+
+def questions(file: Path = QUESTIONS) -> list[Question]:
+    """Return the questions of a file in the order of the requests.
+
+    Args:
+        file: YAML list of `asked`, the wordings of a question, with `unlike`, questions that sound
+            like it and have other answers.
+
+    Raises:
+        CommandError: The file is missing, or something else.
+    """
+    try:
+        found: Any = yaml.safe_load(file.read_text())
+    except (OSError, UnicodeError, yaml.YAMLError) as error:
+        raise CommandError(f"{file}: must be a YAML file: {error}") from error
+    if not isinstance(found, list):
+        raise CommandError(f"{file}: must be a list, got {found!r}")
+    groups = [_group(f"{file}: [{at}]", each) for at, each in enumerate(cast("list[Any]", found))]
     made = [
-        Question(text, f"answer {number} to {kind}")
-        for number, group in enumerate(groups)
-        for kind, texts in (("asked", group["asked"]), ("unlike", [group["unlike"]]))
-        for text in texts
+        Question(
+            text, f"answer to {group.asked[0]}" if text in group.asked else f"answer to {text}"
+        )
+        for group in groups
+        for text in (*group.asked, *group.unlike)
     ]
+    texts = [question.text for question in made]
+    if twice := sorted({text for text in texts if texts.count(text) > 1}):
+        raise CommandError(f"{file}: each question must be in it once, got twice {twice[0]!r}")
+    if not made:
+        raise CommandError(f"{file}: must have at least one question, got none")
     random.Random(_SEED).shuffle(made)  # noqa: S311 - an order, no secret
     return made
 
 
-def cache_rows() -> list[Row]:
+def _group(where: str, found: Any) -> _Group:
+    fields = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    if not {"asked"} <= set(fields) <= {"asked", "unlike"}:
+        raise CommandError(f"{where} must have asked, and may have unlike, got {found!r}")
+    unlike: Any = fields.get("unlike", [])
+    group = _Group(
+        _texts(f"{where}.asked", fields["asked"]),
+        _texts(f"{where}.unlike", [unlike] if isinstance(unlike, str) else unlike),
+    )
+    if not group.asked:
+        raise CommandError(f"{where}.asked must have at least one question, got none")
+    return group
+
+
+def _texts(where: str, found: Any) -> list[str]:
+    texts: list[Any] = cast("list[Any]", found) if isinstance(found, list) else [None]
+    if not all(isinstance(text, str) for text in texts):
+        raise CommandError(f"{where} must be a list of texts, got {found!r}")
+    return list(texts)
+
+
+def cache_rows(file: Path = QUESTIONS, own: Embeddings | None = None) -> list[Row]:
     """Return hits, wrong hits and latencies by threshold.
 
+    Args:
+        file: Questions, as `questions` reads them.
+        own: The user's own model of embeddings; by default, WordLlama is started.
+
     Raises:
-        CommandError: A program did not start, or a request was refused.
+        CommandError: The file is invalid, a program did not start, or a request was refused.
     """
-    if not WORDLLAMA.is_installed:
+    asked = questions(file)
+    if own is None and not WORDLLAMA.is_installed:
         raise CommandError(WORDLLAMA.hint)
     obtain_modules(needed_by("clients"))
     with tempfile.TemporaryDirectory() as name:
-        return asyncio.run(_measure(Path(name)))
+        return asyncio.run(_measure(Path(name), asked, own))
 
 
-async def _measure(folder: Path) -> list[Row]:
-    engine, embeddings = free_ports(2)
-    asked = questions()
+async def _measure(folder: Path, asked: list[Question], own: Embeddings | None) -> list[Row]:
+    engine, port = free_ports(2)
     usd = usd_per_answer()
     runner = await _serve(engine, {question.text: question.answer for question in asked})
-    argv = [str(WORDLLAMA.python()), str(SERVER), str(embeddings)]
-    model = subprocess.Popen(argv)
     rows: list[Row] = []
     try:
-        await _listening(embeddings, model)
-        for threshold in _THRESHOLDS:
-            found = await _run(folder, engine, embeddings, threshold, asked)
-            rows.append(row_of(threshold, found, usd))
-            console.print(rows[-1])
+        async with _embeddings(port) if own is None else nullcontext(own) as embeddings:
+            for threshold in _THRESHOLDS:
+                found = await _run(folder, engine, embeddings, threshold, asked)
+                rows.append(row_of(threshold, found, usd))
+                console.print(rows[-1])
+    finally:
+        await runner.cleanup()
+    return rows
+
+
+@asynccontextmanager
+async def _embeddings(port: int) -> AsyncGenerator[Embeddings]:
+    """Run WordLlama."""
+    model = subprocess.Popen([str(WORDLLAMA.python()), str(SERVER), str(port)])
+    try:
+        await _listening(port, model)
+        yield Embeddings(f"http://127.0.0.1:{port}", "wordllama")
     finally:
         model.terminate()
         model.wait(10)
-        await runner.cleanup()
-    return rows
 
 
 def usd_per_answer() -> float:
@@ -162,14 +234,14 @@ def _milliseconds(seconds: list[float]) -> float | None:
 
 
 async def _run(
-    folder: Path, engine: int, embeddings: int, threshold: float, asked: list[Question]
+    folder: Path, engine: int, embeddings: Embeddings, threshold: float, asked: list[Question]
 ) -> list[Asked]:
     """Send every question to an empty cache."""
 
     def config(store: str) -> Mapping[str, Any]:
         return {
             "cache": {
-                "embeddings": {"url": f"http://127.0.0.1:{embeddings}", "model": "wordllama"},
+                "embeddings": {"url": embeddings.url, "model": embeddings.model},
                 "models": ["m"],
                 "store": {"address": store},
                 "threshold": threshold,

@@ -6,6 +6,7 @@ import platform
 import subprocess
 from collections.abc import Callable
 from datetime import date
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -129,9 +130,34 @@ def gateway() -> None:
 
 
 @bench.command()
-def cache() -> None:
+def cache(
+    questions: Annotated[
+        Path | None,
+        typer.Option(
+            help="YAML list of your own questions: `asked`, wordings with the same answer, and"
+            " `unlike`, questions that sound alike and have other answers."
+        ),
+    ] = None,
+    embeddings: Annotated[
+        str, typer.Option(help="URL of a server with /v1/embeddings. Default: WordLlama.")
+    ] = "",
+    model: Annotated[str, typer.Option(help="Model of --embeddings.")] = "",
+) -> None:
     """Measure how often the answer cache returns a right and a wrong answer, by threshold."""
-    _run("cache")
+    if bool(embeddings) != bool(model):
+        raise CommandError("--embeddings: must be given together with --model")
+    if questions is None and not embeddings:
+        _run("cache")
+        return
+    # programs of the gateway and HTTP clients take seconds to load; `--help` needs neither
+    from bench.cache import QUESTIONS, Embeddings, cache_rows  # noqa: PLC0415
+
+    own = Embeddings(embeddings.rstrip("/"), model) if embeddings else None
+    rows = cache_rows(questions or QUESTIONS, own)
+    file = REPOSITORY / "build" / "bench" / "cache-own.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(rows, indent=1) + "\n")
+    console.print(f"wrote {file.relative_to(REPOSITORY)}")
 
 
 @bench.command()

@@ -23,6 +23,7 @@ from twin.host.paths import TwinPaths
 from twin.host.pki import make_twin_pki
 from twin.logs import keep_short
 from twin.model_providers import server as model_providers
+from twin.providers.gcp.apigee import server as apigee
 from twin.providers.gcp.armor import server as armor
 from twin.providers.gcp.bigquery import server as bigquery
 from twin.providers.gcp.effects import cloud_run, gcs, pubsub, secret_manager, valkey
@@ -120,6 +121,7 @@ def repair(paths: TwinPaths) -> list[str]:
     bigquery.repair(paths)
     secret_manager.repair(paths)
     signed_urls.repair(paths)
+    apigee.repair(paths)
     armor.repair(paths)
     model_providers.repair(paths)
     valkey.repair(paths)

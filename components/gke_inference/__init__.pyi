@@ -40,6 +40,8 @@ from .catalogue.node_placement import NodePlacement as NodePlacement
 from .catalogue.rung_settings import RungArgs as RungArgs
 from .catalogue.rungs import Rung as Rung
 from .catalogue.rungs import check_rung as check_rung
+from .clients.apigee_apps import ApigeeApps as ApigeeApps
+from .clients.apigee_apps import ApigeeAppsArgs as ApigeeAppsArgs
 from .clients.apigee_gate import ApigeeGate as ApigeeGate
 from .clients.apigee_gate import ApigeeGateArgs as ApigeeGateArgs
 from .clients.certificates import ClientCertificatesArgs as ClientCertificatesArgs
@@ -54,6 +56,7 @@ from .clients.gate_inputs import ClientGateArgs as ClientGateArgs
 from .clients.gate_inputs import ClientGuardArgs as ClientGuardArgs
 from .clients.gate_inputs import ClientModelArgs as ClientModelArgs
 from .clients.people import ClientPeopleArgs as ClientPeopleArgs
+from .clients.settings import ApigeeApp as ApigeeApp
 from .clients.settings import ApigeeProduct as ApigeeProduct
 from .clients.settings import Priority as Priority
 from .clients.settings import StoreNodes as StoreNodes

@@ -14,6 +14,7 @@ from .capacity.calendar_reservation import CalendarReservation
 from .capacity.compact_placement import CompactPlacement
 from .capacity.compute_class import ComputeClass
 from .capacity.node_image_cache import NodeImageCache
+from .clients.apigee_apps import ApigeeApps
 from .clients.apigee_gate import ApigeeGate
 from .clients.client_gate import ClientGate
 from .clients.client_keys import ClientKeys
@@ -94,6 +95,7 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     AcceleratorNetworks,
     AcceleratorPool,
     Alerts,
+    ApigeeApps,
     ApigeeGate,
     ArchiveBucket,
     Autoscaling,

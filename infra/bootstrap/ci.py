@@ -7,6 +7,7 @@ import pulumi
 from pulumi_gcp import iam, kms, projects, serviceaccount, storage
 
 from infra.bootstrap.roles import (
+    APIGEE_ROLES,
     ARMOR_ROLES,
     BACKEND_ROLES,
     CERTIFICATE_ROLES,
@@ -96,6 +97,7 @@ def deploy_roles(settings: StackSettings) -> tuple[str, ...]:
         *(FRONT_ROLES if settings.has_front else ()),
         *(CERTIFICATE_ROLES if settings.has_certificates else ()),
         *(CLIENT_ROLES if settings.has_clients else ()),
+        *(APIGEE_ROLES if settings.has_apigee_apps else ()),
         *(PEOPLE_ROLES if settings.has_people else ()),
         *(FLEET_ROLES if settings.has_fleet else ()),
         *(ARMOR_ROLES if settings.has_armor else ()),

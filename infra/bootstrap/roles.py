@@ -69,6 +69,9 @@ CLIENT_ROLES: Final = (
 )
 """Additional roles if the stack has clients with counters."""
 
+APIGEE_ROLES: Final = ("roles/apigee.developerAdmin",)
+"""Additional roles if the stack creates apps in Apigee: it registers developers and reads products
+(docs.cloud.google.com/apigee/docs/api-platform/system-administration/apigee-roles)."""
 PEOPLE_ROLES: Final = ("roles/iap.admin",)
 """Additional roles if people sign in with Google: the stack grants them access
 (docs.cloud.google.com/iap/docs/managing-access)."""

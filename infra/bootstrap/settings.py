@@ -98,6 +98,8 @@ class StackSettings:
     location: str
     """Region of the stack's key. The first stack's region is also that of the state bucket."""
     ci: Ci | None = None
+    has_apigee_apps: bool = False
+    """Whether the stack creates developers and apps in Apigee."""
     has_armor: bool = False
     """Whether the stack calls Model Armor, or sets its floor."""
     has_backends: bool = False

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import pulumi
 
+from gke_inference.clients.apigee_gate import ApigeeGate
 from gke_inference.front.exported_pools import ExportedPools
 from gke_inference.front.published_gateway import PublishedGateway
 from gke_inference.gateway.inference_gateway import InferenceGateway, RoutedModelArgs
@@ -33,6 +34,8 @@ class BuiltRegion:
     """Models that the gateway over all clusters imports, instead of a gateway of the region."""
     run_services: tuple[pulumi.Resource, ...] = ()
     """Models on Cloud Run."""
+    apigee: ApigeeGate | None = None
+    """What lets Apigee check its requests, and creates the API products."""
     published: PublishedGateway | None = None
     """The service attachment that other networks and a global front connect to."""
 

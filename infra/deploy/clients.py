@@ -1,7 +1,10 @@
 """Wires clients: the keys that all regions share, and the gate and stores of each region."""
 
+from collections.abc import Mapping
+
 import pulumi
 
+from gke_inference.clients.apigee_apps import ApigeeApps
 from gke_inference.clients.apigee_gate import ApigeeGate
 from gke_inference.clients.client_gate import ClientGate
 from gke_inference.clients.client_keys import ClientKeys
@@ -15,7 +18,7 @@ from infra.plan.clients import GATE, ClientsPlan
 from infra.plan.guardrails import GuardrailsPlan
 from infra.plan.names import Names
 from infra.plan.project import ProjectPlan
-from infra.stack import Gateway
+from infra.stack import Apigee, Gateway
 
 
 def build_client_keys(
@@ -42,6 +45,45 @@ def build_client_keys(
     )
 
 
+def build_apigee_gate(
+    region: RegionPlan,
+    network: RegionNetwork,
+    inside: pulumi.ResourceOptions,
+    built: pulumi.Resource | None,
+) -> ApigeeGate | None:
+    """Let Apigee check the requests of a region, if the stack has it.
+
+    Args:
+        region: The region.
+        network: The network, as the region takes it.
+        inside: Options with the cluster's Kubernetes provider and dependencies.
+        built: The region's gateway, which an extension names.
+    """
+    if region.apigee is None or built is None:
+        return None
+    args = assemble.apigee_args(region.apigee, region, network.network, network.subnetwork)
+    last = pulumi.ResourceOptions(depends_on=[built])
+    return ApigeeGate(f"{region.name}-apigee", args, pulumi.ResourceOptions.merge(inside, last))
+
+
+def build_apigee_apps(
+    apigee: Apigee | None, names: Names, project: ProjectPlan, gates: Mapping[str, ApigeeGate]
+) -> pulumi.Output[dict[str, str]] | None:
+    """Build the developers and apps of a stack with Apigee; return the keys by app, if any.
+
+    Args:
+        apigee: Settings of Apigee.
+        names: Names of the stack.
+        project: Project of the stack.
+        gates: What creates the API products, by region.
+    """
+    if apigee is None or not apigee.apps or not gates:
+        return None
+    args = assemble.apigee_apps_args(apigee, names, project, gates)
+    after = pulumi.ResourceOptions(depends_on=list(gates.values()))
+    return ApigeeApps("apigee-apps", args, after).keys
+
+
 def build_client_gate(
     region: RegionPlan,
     gateway: Gateway,
@@ -51,7 +93,7 @@ def build_client_gate(
     built: pulumi.Resource,
     guards: list[pulumi.Resource],
 ) -> None:
-    """Build the gate in front of a region's models, if the stack has client teams or Apigee.
+    """Build the gate in front of a region's models, if the stack has client teams.
 
     Args:
         region: The region.
@@ -62,10 +104,6 @@ def build_client_gate(
         built: The region's gateway, which an extension names.
         guards: Guardrails, which the gate names.
     """
-    if region.apigee is not None:
-        managed = assemble.apigee_args(region.apigee, region, network.network, network.subnetwork)
-        last = pulumi.ResourceOptions(depends_on=[built])
-        ApigeeGate(f"{region.name}-apigee", managed, pulumi.ResourceOptions.merge(inside, last))
     gate = region.gate
     if gate is None:
         return

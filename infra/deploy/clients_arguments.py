@@ -1,19 +1,20 @@
 """Arguments for clients: keys, counters, and the gate of each region."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TypedDict
 
 import pulumi
 
 from gke_inference.catalogue.engines import engine
+from gke_inference.clients.apigee_apps import ApigeeAppsArgs
 from gke_inference.clients.apigee_gate import ApigeeGateArgs
 from gke_inference.clients.certificates import ClientCertificatesArgs
 from gke_inference.clients.client_keys import ClientKeysArgs
 from gke_inference.clients.counter_store import AnswerStore, CounterStore, CounterStoreArgs
 from gke_inference.clients.gate_inputs import AnswerCacheArgs, ClientGateArgs, ClientModelArgs
 from gke_inference.clients.people import ClientPeopleArgs
-from gke_inference.clients.settings import TeamSettings
+from gke_inference.clients.settings import ApigeeApp, TeamSettings
 from gke_inference.cluster.workload_identity import WorkloadIdentityArgs
 from gke_inference.guardrails.armor_calls import ArmorCallArgs
 from gke_inference.namespace.network_policies import ENGINE_PORT
@@ -76,6 +77,26 @@ def apigee_args(
     if apigee.proxy is not None:
         args["proxy"] = apigee.proxy
     return args
+
+
+def apigee_apps_args(
+    apigee: Apigee, names: Names, project: ProjectPlan, regions: Iterable[str]
+) -> ApigeeAppsArgs:
+    """Return the arguments of the apps, each with its products in every region."""
+    return ApigeeAppsArgs(
+        apps={
+            names.apigee_app(name): ApigeeApp(
+                developer=app.developer,
+                products=tuple(
+                    names.apigee_product(product, region)
+                    for product in app.products
+                    for region in regions
+                ),
+            )
+            for name, app in apigee.apps.items()
+        },
+        project=project.id,
+    )
 
 
 def gate_identity_args(names: Names, project: ProjectPlan) -> WorkloadIdentityArgs:

@@ -8,7 +8,7 @@ import pulumi
 from gke_inference.capacity.node_image_cache import NodeImageCache
 from infra.deploy import capacity as assemble
 from infra.deploy.backends import grant_relay_access
-from infra.deploy.clients import build_client_keys
+from infra.deploy.clients import build_apigee_apps, build_client_keys
 from infra.deploy.delivery import sync_clusters
 from infra.deploy.exports import exports
 from infra.deploy.fleet import build_fleet
@@ -67,6 +67,8 @@ def deploy(platform: Platform) -> None:
     if platform.monitoring.metrics_adapter:
         let_adapters_read(plan.project, clusters)
     build_client_keys(plan.clients, plan.names, plan.project, clusters)
+    gates = {name: parts.apigee for name, parts in built.items() if parts.apigee is not None}
+    app_keys = build_apigee_apps(platform.apigee(), plan.names, plan.project, gates)
     prepare_armor(plan.guardrails, plan.project, services)
     services_of_models = [each for parts in built.values() for each in parts.run_services]
     called = [*clusters, *services_of_models]
@@ -82,3 +84,5 @@ def deploy(platform: Platform) -> None:
     fleet = build_fleet(plan, networks, built, ready)
     for name, value in exports(plan, built, front, fleet).items():
         pulumi.export(name, value)
+    if app_keys is not None:
+        pulumi.export("apigee_keys", app_keys)

@@ -27,7 +27,7 @@ from infra.deploy.backends import relay_backends
 from infra.deploy.batches import answer_batches
 from infra.deploy.built_region import BuiltRegion, ExportedModels, ServedRegion
 from infra.deploy.capacity import Site, build_capacity, placement_args, reservation_args
-from infra.deploy.clients import build_client_gate
+from infra.deploy.clients import build_apigee_gate, build_client_gate
 from infra.deploy.cloud_run import run_models
 from infra.deploy.cluster import after_kinds, build_cluster
 from infra.deploy.devices import additional_networks, connect_interfaces, drive_devices
@@ -121,6 +121,7 @@ def build_region(
         cluster=cluster,
         gateway=serving,
         run_services=tuple(runs),
+        apigee=build_apigee_gate(region, network, inside, serving),
         published=_publish(plan.front.gateway, region, network, serving, inside),
     )
 

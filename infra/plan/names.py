@@ -182,6 +182,10 @@ class Names:
         """Return the name of an API product of a region's proxy, in the Apigee organization."""
         return self._name("compute", f"{product}-{region}")
 
+    def apigee_app(self, app: str) -> str:
+        """Return the name of an app of a developer, in the Apigee organization."""
+        return self._name("compute", app)
+
     def backend_secret(self, secret: str) -> str:
         """Return the name of the secret with an API key."""
         return self._name("compute", secret)

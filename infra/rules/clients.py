@@ -20,6 +20,7 @@ from gke_inference.settings.fields import AUDIENCE
 from infra.plan.clients import limits_in
 from infra.rules.certificates import check_certificates
 from infra.stack import (
+    Apigee,
     Clients,
     ClientTeam,
     Counters,
@@ -239,6 +240,8 @@ def check_apigee(platform: Platform) -> Iterator[InputError]:
         if field in clients.model_fields_set:
             message = f"{_ALONE}: Apigee checks requests in place of the gate"
             yield InputError(f"clients.{field}", message)
+    if clients.apigee is not None:
+        yield from _check_apps(clients.apigee)
     if platform.guardrails:
         message = f"{_ALONE}: a Gateway has one traffic extension, and it calls Apigee"
         yield InputError("guardrails", message)
@@ -253,6 +256,15 @@ def check_apigee(platform: Platform) -> Iterator[InputError]:
         if is_set:
             message = f"{_ALONE}: its requests have no key of an Apigee app"
             yield InputError(field, message)
+
+
+def _check_apps(apigee: Apigee) -> Iterator[InputError]:
+    for name, app in apigee.apps.items():
+        for at, product in enumerate(app.products):
+            if product not in apigee.products:
+                where = join("clients", "apigee", "apps", name, "products", at)
+                known = ", ".join(sorted(apigee.products))
+                yield InputError(where, f"must be one of clients.apigee.products: {known}", product)
 
 
 _AT = "clients.people"

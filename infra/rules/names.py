@@ -54,6 +54,9 @@ def check_names(platform: Platform) -> Iterator[InputError]:
             maker = partial(names.apigee_product, name, longest)
             where = join("clients", "apigee", "products", name)
             yield from _problem(where, f"has in {longest} a name that", maker)
+        for name in apigee.apps:
+            where = join("clients", "apigee", "apps", name)
+            yield from _problem(where, "has a name that", partial(names.apigee_app, name))
     yield from _check_models(platform)
     if platform.gateway.front is Front.GLOBAL:
         for name in resolve_front(platform).paths:

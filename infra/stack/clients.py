@@ -8,6 +8,7 @@ from gke_inference.clients.settings import (
     APIGEE_TIMEOUT_MS,
     THRESHOLD,
     TTL_SECONDS,
+    ApigeeApp,
     ApigeeProduct,
     ApigeeTimeoutMs,
     GateReplicas,
@@ -124,6 +125,9 @@ class AnswerCache(Settings):
 class Apigee(Settings):
     """Apigee in place of the teams of this stack: it checks keys and quotas of every request."""
 
+    apps: dict[Name, ApigeeApp] = Field(default_factory=dict[str, ApigeeApp])
+    """Apps by name, each with a key. In the Apigee organization, they are named
+    PREFIX-ENVIRONMENT-NAME. Without any, create developers and apps in Apigee."""
     environment: Name
     """Environment of the project's Apigee organization, attached to an instance in every region
     with a gateway."""

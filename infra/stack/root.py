@@ -145,6 +145,10 @@ class Platform(Settings):
         clients = self.clients
         return clients if clients is not None and clients.teams else None
 
+    def needs_keys(self) -> bool:
+        """Return whether requests need a key, of a client team or of an app in Apigee."""
+        return self.gated_clients() is not None or self.apigee() is not None
+
     def apigee(self) -> Apigee | None:
         """Return Apigee, if it checks the clients instead of a gate."""
         return None if self.clients is None else self.clients.apigee

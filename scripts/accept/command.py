@@ -123,10 +123,12 @@ def _check(
             f"--failover: must be given with --on-protected for stack {stack!r}, which sets"
             " 'protection': it deletes a replica of each model"
         )
-    if plan.clients is not None and not on_twin and not os.environ.get(KEY_VARIABLE):
+    if plan.platform.needs_keys() and not on_twin and not os.environ.get(KEY_VARIABLE):
+        how = "gke-inference clients keys create makes one"
+        if plan.clients is None:
+            how = "pulumi stack output apigee_keys --show-secrets prints those of its apps"
         raise CommandError(
-            f"{KEY_VARIABLE}: must be set to a key for stack {stack!r}, which has clients:"
-            " gke-inference clients keys create makes one"
+            f"{KEY_VARIABLE}: must be set to a key for stack {stack!r}, which has clients: {how}"
         )
 
 

@@ -9,6 +9,7 @@ from twin.world.future_reservations import REQUEST
 
 CLOUD_ITSELF = (
     "api-endpoint",
+    "apigee",
     "bigquery",
     "daemon",
     "fake-gcs-server",

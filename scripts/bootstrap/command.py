@@ -68,6 +68,7 @@ def settings_of(plan: Plan, stack: str, ci: str | None, location: str | None) ->
         prefix=platform.prefix,
         location=location or next(iter(platform.regions)),
         ci=None if ci is None else Ci.parse(ci),
+        has_apigee_apps=(apigee := platform.apigee()) is not None and bool(apigee.apps),
         has_armor=plan.guardrails.needs_armor,
         has_backends=plan.backends is not None,
         has_certificates=plan.front.certificates is not None,

@@ -9,10 +9,12 @@ from typing import Final
 
 from infra.plan import Plan
 from scripts.client_keys import documents
+from scripts.client_keys.apps import app_keys
 from scripts.client_keys.documents import Key
 from scripts.client_keys.permissions import few_teams
 from scripts.client_keys.reach import open_secret
 from scripts.shared.model_client import KEY_VARIABLE, using_keys
+from twin.host.paths import TwinPaths
 
 _LIFETIME: Final = timedelta(hours=1)
 _UNTIL_READ_SECONDS: Final = 2.5
@@ -24,6 +26,7 @@ with a key that they do not know yet would shut this machine out for a minute.""
 def temporary_keys(stack: str, plan: Plan, names: Iterable[str]) -> Generator[None]:
     """Send requests for models with keys of teams that may ask them; revoke the keys at the end.
 
+    With Apigee, send the keys of the stack's apps instead, which stay.
     Without a name that a team may ask, a key of the first team can still list the models. Does
     nothing if the gateway requires no key or the user has set one.
 
@@ -37,8 +40,12 @@ def temporary_keys(stack: str, plan: Plan, names: Iterable[str]) -> Generator[No
         CommandError: The twin does not run.
         KeyProblem: The secret holds something else.
     """
-    if plan.clients is None or os.environ.get(KEY_VARIABLE):
+    if os.environ.get(KEY_VARIABLE):
         yield
+        return
+    if plan.clients is None:
+        with using_keys(app_keys(plan, names, TwinPaths.default())):
+            yield
         return
     teams = few_teams(plan, names) or {"": next(iter(plan.clients.settings.teams))}
     now = documents.utc_now()

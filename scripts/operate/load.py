@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from scripts.shared.hosts import host_of
-from scripts.shared.model_client import key_of
+from scripts.shared.model_client import headers_with, key_of
 from scripts.terminal.console import CommandError, console
 from simulator.traffic import Options, Report, Trace, TraceEntry, mixed_lengths, run
 from simulator.traffic.client import LOCAL_CLIENTS
@@ -40,7 +40,7 @@ def trace_of(traffic: Traffic, model: str, key: str | None = None) -> Trace:
 
 
 def _asks(traffic: Traffic, model: str, key: str | None) -> Iterator[TraceEntry]:
-    own = {} if key is None else {"authorization": f"Bearer {key}"}
+    own = headers_with(key)
     choose = random.Random(_SEED)  # noqa: S311 - traffic, not secrets
     start = 0.0
     for number, stage in enumerate(traffic.stages):

@@ -1,5 +1,6 @@
 """`gke-inference up`: deploys a stack on the twin, until a model answers through the gateway."""
 
+import os
 import time
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from infra.reading.load import teams_of
 from infra.stack import Layer
 from scripts.backend.drift import drift_of, repair
 from scripts.backend.recovery import recover
+from scripts.client_keys.apps import check_apps
 from scripts.client_keys.permissions import names_of
 from scripts.operate.first_answer import (
     GENERATING,
@@ -39,7 +41,7 @@ from scripts.shared.data_loss import guard
 from scripts.shared.engine import Engine, OfficialOption, check_file, official_to_deploy
 from scripts.shared.engine_progress import VerboseOption, run_update
 from scripts.shared.hosts import lead, save
-from scripts.shared.model_client import models, preload
+from scripts.shared.model_client import KEY_VARIABLE, models, preload
 from scripts.shared.placements import settled
 from scripts.shared.platform_state import check_platform_is_up
 from scripts.shared.replica_status import (
@@ -168,6 +170,8 @@ def up(
     is_platform = plan.platform.layer is Layer.PLATFORM
     if planned is not None and not is_platform:
         check_client(plan, model)
+    if not is_platform and not os.environ.get(KEY_VARIABLE):
+        check_apps(plan, names_of(plan, plan.platform.models))
     _obtain_tools(plan)
     engine = _prepared(Engine(paths, speed, plugins), stack)
     check_platform_is_up(engine, stack)
@@ -232,7 +236,7 @@ def _of_no_team(plan: Plan) -> list[str]:
 @contextmanager
 def _let_in(stack: str, plan: Plan, names: Iterable[str]) -> Generator[None]:
     """Use temporary client keys for some models if the gateway requires them."""
-    if plan.clients is None:
+    if not plan.platform.needs_keys():
         yield
         return
     # Access to the secret takes time to load, and most stacks do not need it.
@@ -248,6 +252,9 @@ def _let_in(stack: str, plan: Plan, names: Iterable[str]) -> Generator[None]:
 
 
 def _print_how_to_get_a_key(stack: str, plan: Plan) -> None:
+    if plan.platform.apigee() is not None:
+        command = f"pulumi stack output apigee_keys --show-secrets --stack {stack}"
+        console.print(f'Keys     {command}, after eval "$(gke-inference env)"', soft_wrap=True)
     if plan.clients is not None:
         team = next(iter(plan.clients.settings.teams))
         console.print(f"Key      gke-inference clients keys create {team} --stack {stack}")

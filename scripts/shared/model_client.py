@@ -27,6 +27,10 @@ VIDEO_PATH = "/videos/sync"
 """Path of videos that are returned in the response, under `/v1`."""
 KEY_VARIABLE = "GKE_INFERENCE_KEY"
 """Environment variable with the key of a client, for a stack with `clients`."""
+APIGEE_HEADER = "x-api-key"
+"""Header in which Apigee expects a key
+(docs.cloud.google.com/apigee/docs/api-platform/apigee-kubernetes/
+apigee-apim-operator-security-quota). A gate also accepts it."""
 _NO_KEY = "none"  # a key of another service, such as OPENAI_API_KEY, stays with the user
 _keys: dict[str, str] = {}
 """Keys of a command's own by the model or adapter that they are for; empty without any."""
@@ -76,6 +80,11 @@ def key_of(name: str) -> str | None:
     """
     own = os.environ.get(KEY_VARIABLE)
     return own or _keys.get(name) or next(iter(_keys.values()), None)
+
+
+def headers_with(key: str | None) -> dict[str, str]:
+    """Return the headers with a key: the one of OpenAI, which a gate reads, and that of Apigee."""
+    return {} if key is None else {"authorization": f"Bearer {key}", APIGEE_HEADER: key}
 
 
 def preload() -> None:
@@ -299,9 +308,11 @@ def open_client(
         address = known.address
     if address is not None:
         http.event_hooks = {"request": [partial(_connect_to, address)]}
+    chosen = key or key_of(subject)
     client = openai.OpenAI(
         base_url=f"{endpoint}/v1",
-        api_key=key or key_of(subject) or _NO_KEY,
+        api_key=chosen or _NO_KEY,
+        default_headers=headers_with(chosen),
         timeout=timeout,
         max_retries=0,
         http_client=http,
@@ -335,8 +346,9 @@ def refusal(body: bytes) -> str:
     text = body.decode(errors="replace")
     try:
         document: Any = json.loads(body)
-        error: Any = document.get("error", document)
-        text = str(error.get("message") or error.get("detail") or text)
+        error: Any = document.get("error") or document.get("fault") or document  # Apigee: fault
+        said = error.get("message") or error.get("faultstring") or error.get("detail")
+        text = str(said or text)
     except (AttributeError, ValueError):
         pass  # not an object with an error
     return _one_line(text)

@@ -154,8 +154,9 @@ def api_product(title: str, product: ApigeeProduct, args: ApigeeGateArgs) -> Man
 
 def api_operations(title: str, product: ApigeeProduct, args: ApigeeGateArgs) -> Manifest:
     """Return the APIOperationSet of a product: its paths, and the requests of each app."""
+    tasks = PATHS_BY_TASK if product.tasks is None else product.tasks
     paths = [
-        *((path, "POST") for paths in PATHS_BY_TASK.values() for path in paths),
+        *((path, "POST") for task in tasks for path in PATHS_BY_TASK[task]),
         (CATALOGUE_PATH, "GET"),
     ]
     return manifest(

@@ -4,8 +4,15 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from gke_inference.settings import Settings, Word
-from gke_inference.settings.fields import HttpsUrl, ModelName, MonthlyUsd, Name, UsdPerMillion
+from gke_inference.settings import OneOf, Settings, Word
+from gke_inference.settings.fields import (
+    EmailAddress,
+    HttpsUrl,
+    ModelName,
+    MonthlyUsd,
+    Name,
+    UsdPerMillion,
+)
 
 ANONYMOUS: Final = "anonymous"
 """Team of requests without a credential."""
@@ -114,6 +121,10 @@ class TimeUnit(Word):
     MONTH = "month"
 
 
+ProductTask = Annotated[str, OneOf(("embed", "generate", "image", "video"))]
+"""Task of models whose paths an API product can cover."""
+
+
 class ApigeeProduct(Settings):
     """An API product: developers subscribe their apps to it in Apigee, and each app gets a key."""
 
@@ -123,8 +134,19 @@ class ApigeeProduct(Settings):
     """Length of the interval in `time_unit`."""
     needs_approval: bool = False
     """Whether keys work only once they are approved in Apigee."""
+    tasks: Annotated[tuple[ProductTask, ...], Field(min_length=1)] | None = None
+    """Tasks of the models whose paths it covers, such as `embed`. All by default."""
     time_unit: TimeUnit = TimeUnit.MINUTE
     """Unit of the interval."""
+
+
+class ApigeeApp(Settings):
+    """An app of a developer, which gets a key."""
+
+    developer: EmailAddress
+    """Email address of its developer, whom this stack registers in the Apigee organization."""
+    products: tuple[Name, ...] = Field(min_length=1)
+    """API products that its key is for. The first one that covers a request counts it."""
 
 
 ApigeeTimeoutMs = Annotated[int, Field(ge=10, le=10_000)]

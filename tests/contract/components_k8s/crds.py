@@ -11,8 +11,6 @@ import yaml
 from twin import toolchain
 
 ROOT = Path(__file__).parents[3]
-_APIGEE = Path(__file__).parent / "apigee"
-"""Kinds of the Apigee Operator, which the twin does not have."""
 _UPSTREAM = ("crds/gateway", "crds/inference", "crds/jobset", "crds/kueue", "crds/lws", "crds/ray")
 
 
@@ -73,7 +71,7 @@ def _strict(node: dict[str, Any], *, is_root: bool = False) -> dict[str, Any]:
 
 def _folders() -> list[Path]:
     cluster = ROOT / "twin" / "cluster"
-    folders = [cluster / "controlplane" / "crds", cluster / "delivery" / "crds", _APIGEE]
+    folders = [cluster / "controlplane" / "crds", cluster / "delivery" / "crds"]
     if _has_upstream():
         folders += [toolchain.share(name) for name in _UPSTREAM]
     return folders

@@ -63,7 +63,7 @@ def test_two_stacks_and_two_regions_share_no_name_in_an_apigee_organization(depl
                 pair = kind, each.inputs["metadata"]["name"]
                 assert pair not in made
                 made.add(pair)
-    assert len(made) == 2 * 2 * 3
+    assert len(made) == 2 * 2 * 4
     assert ("APIProduct", "acme-dev-search-us-central1") in made
     assert ("ApigeeBackendService", "acme-local-apigee-europe-west4") in made
 
@@ -71,11 +71,30 @@ def test_two_stacks_and_two_regions_share_no_name_in_an_apigee_organization(depl
 def test_products_have_the_paths_of_every_task(deployed: Deployed):
     seen = deployed(parse(json.dumps(document()))).registrations
     sets = [each.inputs["spec"] for each in seen if each.type.endswith(":APIOperationSet")]
-    assert len(sets) == 2
-    for spec in sets:
-        paths = {each["path"] for each in spec["restOperations"]}
+    search, trial, vectors = (
+        {each["path"] for each in spec["restOperations"]}
+        for spec in sorted(sets, key=lambda spec: -spec["quota"]["limit"])
+    )
+    for paths in (search, trial):
         assert not [task for task, own in PATHS_BY_TASK.items() if not paths.issuperset(own)]
+    assert vectors == {*PATHS_BY_TASK["embed"], "/v1/models"}
     assert {*PATHS_BY_TASK, "predict"} == set(Task)
+
+
+def test_the_stack_creates_the_apps_of_developers_after_their_products(deployed: Deployed):
+    seen = deployed(parse(json.dumps(document())))
+    found = {each.type.rpartition(":")[2]: each for each in seen.registrations}
+    apps = {
+        each.inputs["name"]: each.inputs
+        for each in seen.registrations
+        if each.type.endswith(":DeveloperApp")
+    }
+    assert apps["acme-dev-site"]["apiProducts"] == ["acme-dev-search-us-central1"]
+    assert apps["acme-dev-site"]["developerEmail"] == "search@example.com"
+    assert apps["acme-dev-indexer"]["orgId"] == "organizations/acme-inference-local"
+    order = [each.type.rpartition(":")[2] for each in seen.registrations]
+    assert order.index("DeveloperApp") > order.index("APIProduct")
+    assert set(found) >= {"Developer", "DeveloperApp", "ApigeeApps"}
 
 
 @pytest.mark.parametrize(
@@ -106,6 +125,29 @@ def test_products_have_the_paths_of_every_task(deployed: Deployed):
                 "environment": "acceptance",
             },
             f"clients.apigee.products.{'a' * 40} has in us-central1 a name that must be 1 to 63",
+        ),
+        (
+            {
+                "clients": {
+                    "apigee": {
+                        "environment": "llm",
+                        "products": {"a": {"requests": 1}},
+                        "apps": {"site": {"developer": "a@example.com", "products": ["b"]}},
+                    }
+                }
+            },
+            "clients.apigee.apps.site.products[0] must be one of clients.apigee.products: a, got 'b'",
+        ),
+        (
+            {
+                "clients": {
+                    "apigee": {
+                        "environment": "llm",
+                        "products": {"a": {"requests": 1, "tasks": ["predict"]}},
+                    }
+                }
+            },
+            "clients.apigee.products.a.tasks[0] must be one of embed, generate, image, video",
         ),
         (
             {"clients": {"apigee": {"environment": "llm", "products": {"a": {"requests": 0}}}}},

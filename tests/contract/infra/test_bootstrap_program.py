@@ -7,6 +7,7 @@ import pytest
 from gke_inference.catalogue.versions import third_party_registries
 from infra.bootstrap.program import BUCKET, prepare
 from infra.bootstrap.roles import (
+    APIGEE_ROLES,
     ARMOR_ROLES,
     BACKEND_ROLES,
     CERTIFICATE_ROLES,
@@ -173,6 +174,7 @@ def test_a_deployment_has_the_roles_of_records_where_the_stack_makes_them(engine
 @pytest.mark.parametrize(
     ("needs", "more"),
     [
+        ("has_apigee_apps", APIGEE_ROLES),
         ("has_armor", ARMOR_ROLES),
         ("has_backends", {*BACKEND_ROLES, SECRET_ROLE}),
         ("has_certificates", CERTIFICATE_ROLES),

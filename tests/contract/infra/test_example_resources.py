@@ -38,9 +38,11 @@ FLEET = {
     "Membership": 2,
 }
 APIGEE = {
-    "APIOperationSet": 2,
-    "APIProduct": 2,
+    "APIOperationSet": 3,
+    "APIProduct": 3,
     "ApigeeBackendService": 1,
+    "Developer": 2,
+    "DeveloperApp": 2,
     "GCPTrafficExtension": 1,
 }
 STREAM = {

@@ -12,6 +12,7 @@ from twin.host.paths import TwinPaths
 pytestmark = [pytest.mark.needs_tools, pytest.mark.soak, pytest.mark.timeout(1800)]
 
 STACKS = {
+    "apigee": ["apigee"],
     "archive": ["archive"],
     "calendar-mode": ["calendar-mode"],
     "client-certificates": ["client-certificates"],
@@ -30,7 +31,7 @@ STACKS = {
     "video": ["video"],
     "vision-language": ["vision-language"],
 }
-"""Stacks by folder, in the order in which they are deployed. The twin has no Apigee."""
+"""Stacks by folder, in the order in which they are deployed."""
 PLATFORM = "shared"
 """Stack whose models are those of other stacks."""
 _ENTRY = re.compile(r"`([a-z_]+: \[.*?\])`(?=,| to )")

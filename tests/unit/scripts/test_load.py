@@ -47,6 +47,7 @@ def test_requests_have_the_key_of_the_model():
     (found,) = {tuple(ask.headers.items()) for ask in trace_of(clients, "chat", "gki_a").asks}
     assert dict(found) == {
         "authorization": "Bearer gki_a",
+        "x-api-key": "gki_a",
         "x-twin-client-region": "us-central1",
     }
 

@@ -18,6 +18,7 @@ from twin.cluster.gateway.envoy.process import EnvoyProcess
 from twin.cluster.gateway.fleet import FleetMember
 from twin.cluster.gateway.status import StatusWriter
 from twin.cluster.gateway.store import Store, watch_all
+from twin.cluster.gateway.translation.apigee import proxies_of
 from twin.cluster.gateway.translation.certificates import managed_certificate
 from twin.cluster.gateway.translation.exports import EXPORTS_KEY
 from twin.cluster.gateway.translation.fleet import IMPORT_KIND, Fleet
@@ -27,6 +28,8 @@ from twin.cluster.gateway.translation.objects import WATCHED, JsonObject, Key, S
 from twin.cluster.gateway.translation.policies import reached_from_afar
 from twin.cluster.gateway.translation.translate import translate
 from twin.host.paths import TwinPaths
+from twin.providers.gcp.apigee import server as apigee
+from twin.providers.gcp.apigee.organization import write_proxies
 from twin.providers.gcp.armor import server as armor
 from twin.providers.gcp.resources.security_policies import ArmorRule
 from twin.wire.kube import Kube
@@ -165,6 +168,7 @@ class GatewayController:
             wide_certificate_named=self._wide_certificate,
             google_api=self._google_api,
             armor_named=cache(self._armor),  # all backends of a gateway name the same policy
+            apigee=lambda: apigee.endpoint(self._ctx.paths),
             region=self._ctx.spec.region,
             network=network_of(self._ctx.paths, self._ctx.spec),
             port_of=lambda pod, port: podports.resolve(self._ctx.dir, pod, port),
@@ -199,6 +203,7 @@ class GatewayController:
 
     def _reconcile(self, statuses: StatusWriter) -> None:
         snapshot, others = self._with_fleet(self._snapshot())
+        write_proxies(self._ctx.dir, proxies_of(snapshot, self._ctx.spec.project))
         result = translate(snapshot)
         models = {**others, **result.gateways}
         self._remove_gone(set(models))

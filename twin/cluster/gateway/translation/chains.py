@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Final
 
+from twin.cluster.gateway.translation.apigee import BACKEND, apigee_processor
 from twin.cluster.gateway.translation.backends import processor_of
 from twin.cluster.gateway.translation.cel import CelError, Expression, parse
 from twin.cluster.gateway.translation.conditions import Problem
@@ -206,10 +207,12 @@ def _check_events(kind: Kind, where: str, item: JsonObject, events: tuple[str, .
 def _called(
     snapshot: Snapshot, where: str, namespace: str, cluster: str, item: JsonObject
 ) -> Processor:
-    """Return the program of an extension's Service."""
+    """Return the program that an extension names."""
     ref: JsonObject | None = item.get("backendRef")
     if ref is None:
         return _model_armor(snapshot, where, cluster, item)
+    if ref.get("kind") == BACKEND:
+        return apigee_processor(snapshot, where, namespace, cluster, item)
     if ref.get("kind", "Service") != "Service":
         text = f"{where}.backendRef: the twin calls Services only, got {ref['kind']} {ref['name']}"
         raise Problem("UnsupportedValue", text)

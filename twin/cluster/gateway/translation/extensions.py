@@ -110,7 +110,7 @@ def extension_services(extension: JsonObject) -> set[tuple[str, str, str, str]]:
         ("", "Service", extension["metadata"]["namespace"], item["backendRef"]["name"])
         for chain in extension["spec"]["extensionChains"]
         for item in chain["extensions"]
-        if item.get("backendRef")
+        if item.get("backendRef") and item["backendRef"].get("kind", "Service") == "Service"
     }
 
 

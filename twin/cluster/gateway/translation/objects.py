@@ -32,6 +32,9 @@ WATCHED: Mapping[str, str] = {
     "HealthCheckPolicy": "/apis/networking.gke.io/v1/healthcheckpolicies",
     "GCPGatewayPolicy": "/apis/networking.gke.io/v1/gcpgatewaypolicies",
     "GCPBackendPolicy": "/apis/networking.gke.io/v1/gcpbackendpolicies",
+    "ApigeeBackendService": "/apis/apim.googleapis.com/v1/apigeebackendservices",
+    "APIProduct": "/apis/apim.googleapis.com/v1/apiproducts",
+    "APIOperationSet": "/apis/apim.googleapis.com/v1/apioperationsets",
     "AutoscalingMetric": "/apis/autoscaling.gke.io/v1beta1/autoscalingmetrics",
     "Service": "/api/v1/services",
     "Pod": "/api/v1/pods",
@@ -110,6 +113,10 @@ def _no_google_api(name: str) -> tuple[str, int] | None:
     return None
 
 
+def _no_apigee() -> tuple[str, int] | None:
+    return None
+
+
 def _no_certificate(name: str, hostname: str, address: str) -> Certificate | None:
     return None
 
@@ -137,6 +144,8 @@ class Snapshot:
     """Address of a Google service that an extension names; None if the twin does not have it."""
     armor_named: Callable[[str], tuple[ArmorRule, ...]] = field(default=_no_armor)
     """Rules of the Cloud Armor policy of the region with a name; empty if there is none."""
+    apigee: Callable[[], tuple[str, int] | None] = field(default=_no_apigee)
+    """Address of Apigee; None if the twin does not run it."""
     fleet: Fleet | None = None
     """Its fleet, if this is the config cluster of one."""
     region: str = ""

@@ -8,8 +8,9 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final, cast
 
-from twin.providers.gcp.armor import messages, verdicts
+from twin.providers.gcp.armor import verdicts
 from twin.wire import ext_proc
+from twin.wire import ext_proc_messages as messages
 from twin.wire.property_values import CloudError
 from twin.world.rules import all_rules
 from twin.world.store import Record, Store

@@ -7,19 +7,16 @@ first use. It is stateless: templates are those of the twin's cloud, and no text
 import json
 import re
 import sys
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
-
-import grpc
 
 from twin.host.loopback_server import LoopbackServer, served_by
 from twin.host.own_callers import OwnHttpServer
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.armor import verdicts
 from twin.providers.gcp.armor.exchange import Exchange
-from twin.wire import ext_proc
+from twin.wire import callout_server
 from twin.wire.http_answers import JSON, Answers
 from twin.wire.property_values import CloudError, Json
 from twin.world.store import Store
@@ -27,7 +24,6 @@ from twin.world.store import Store
 NAME: Final = "model-armor"
 _LOOPBACK: Final = "127.0.0.1"
 _SERVER: Final = LoopbackServer(NAME, served_by("twin.providers.gcp.armor.server"), count=2)
-_STREAMS: Final = 64
 _METHOD: Final = re.compile(
     r"/v1/(projects/[^/:]+/locations/[^/:]+/templates/[^/:]+)"
     r":(sanitizeUserPrompt|sanitizeModelResponse)"
@@ -35,11 +31,6 @@ _METHOD: Final = re.compile(
 _DATA: Final = {
     "sanitizeUserPrompt": "userPromptData",
     "sanitizeModelResponse": "modelResponseData",
-}
-_CODES: Final = {
-    "INVALID_ARGUMENT": grpc.StatusCode.INVALID_ARGUMENT,
-    "NOT_FOUND": grpc.StatusCode.NOT_FOUND,
-    "PERMISSION_DENIED": grpc.StatusCode.PERMISSION_DENIED,
 }
 
 
@@ -97,44 +88,12 @@ class _Handler(Answers):
         self.reply(status, JSON, json.dumps(found).encode())
 
 
-class Callout:
-    """The gRPC service that load balancers call."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def process(self, requests: Iterator[Any], context: Any) -> Iterator[Any]:
-        """Answer the messages of one request."""
-        exchange = Exchange(self._store)
-        for request in requests:
-            try:
-                yield from exchange.answers(request)
-            except CloudError as error:
-                code = _CODES.get(error.reason, grpc.StatusCode.INTERNAL)
-                context.abort(code, error.message)
-
-
-def serve(paths: TwinPaths, grpc_port: int) -> Any:
-    """Return the started gRPC server."""
-    callout = Callout(Store(paths.cloud_db))
-    server = grpc.server(ThreadPoolExecutor(_STREAMS))
-    handler = grpc.stream_stream_rpc_method_handler(
-        callout.process,
-        request_deserializer=ext_proc.Request.FromString,
-        response_serializer=ext_proc.Response.SerializeToString,
-    )
-    handlers = grpc.method_handlers_generic_handler(ext_proc.SERVICE, {"Process": handler})
-    server.add_generic_rpc_handlers((handlers,))
-    server.add_insecure_port(f"{_LOOPBACK}:{grpc_port}")
-    server.start()
-    return server
-
-
 def main(root: Path, grpc_port: int, http_port: int) -> None:
     """Serve both until the process ends."""
     paths = TwinPaths(root)
-    running = serve(paths, grpc_port)
-    handler = type("Handler", (_Handler,), {"store": Store(paths.cloud_db)})
+    store = Store(paths.cloud_db)
+    running = callout_server.serve(grpc_port, partial(Exchange, store))
+    handler = type("Handler", (_Handler,), {"store": store})
     try:
         OwnHttpServer((_LOOPBACK, http_port), handler).serve_forever()
     finally:

@@ -17,6 +17,8 @@ _L = _P + "locations/{location}/"
 _TEMPLATES: dict[str, str] = {
     "artifactregistry/repository": _L + "repositories/{repositoryId}",
     "artifactregistry/repositoryIamMember": _L + "repositories/{repository}/{role}/{member}",
+    "apigee/developer": "{orgId}/developers/{email}",
+    "apigee/developerApp": "{orgId}/developers/{developerEmail}/apps/{name}",
     "apigee/envGroup": "{orgId}/envgroups/{name}",
     "apigee/environment": "{orgId}/environments/{name}",
     "apigee/instance": "{orgId}/instances/{name}",

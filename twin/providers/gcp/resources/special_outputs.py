@@ -1,6 +1,9 @@
 """Computed outputs of single resource types."""
 
 import hashlib
+import secrets
+import time
+import uuid
 from base64 import b64encode
 from collections.abc import Callable
 
@@ -93,6 +96,32 @@ def _node_pool(values: Json, resource_id: str, seed: str, project: str) -> Json:
         "operation": "",
         "version": values.get("version") or DEFAULT_VERSION,
         "maxPodsPerNode": values.get("maxPodsPerNode") or 110,
+    }
+
+
+def _developer(_values: Json, _resource_id: str, _seed: str, _project: str) -> Json:
+    return {"status": "active"}
+
+
+def _developer_app(values: Json, _resource_id: str, seed: str, _project: str) -> Json:
+    """Return the credential of a new app."""
+    products = [
+        {"apiproduct": name, "status": "approved"} for name in names_in(values.get("apiProducts"))
+    ]
+    credential = {
+        "apiProducts": products,
+        "attributes": [],
+        "consumerKey": values.get("consumerKey") or secrets.token_urlsafe(36),
+        "consumerSecret": values.get("consumerSecret") or secrets.token_urlsafe(48),
+        "expiresAt": "-1",
+        "issuedAt": str(int(time.time() * 1000)),
+        "scopes": names_in(values.get("scopes")),
+        "status": "approved",
+    }
+    return {
+        "appId": str(uuid.UUID(digest(seed)[:32])),
+        "credentials": [credential],
+        "status": values.get("status") or "approved",
     }
 
 
@@ -246,6 +275,8 @@ def _address(values: Json, _resource_id: str, _seed: str, _project: str) -> Json
 
 
 _SPECIAL: dict[str, Callable[[Json, str, str, str], Json]] = {
+    "apigee/developer": _developer,
+    "apigee/developerApp": _developer_app,
     "artifactregistry/repository": _repository,
     "certificatemanager/certificate": _certificate,
     "certificatemanager/dnsAuthorization": _authorization,

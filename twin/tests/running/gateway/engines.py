@@ -105,6 +105,7 @@ class Engines:
             answer["size"] = len(body)
             if self.text:
                 answer["choices"] = [{"index": 0, "text": self.text, "finish_reason": "stop"}]
+                answer["usage"] = {"total_tokens": len(self.text)}
             return web.json_response(answer)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)

@@ -73,6 +73,7 @@ class House:
         self.filters: list[dict[str, Any]] = []
         """Filters of every route."""
         self.google_api: Callable[[str], tuple[str, int] | None] = lambda _: None
+        self.apigee: Callable[[], tuple[str, int] | None] = lambda: None
         self.engines = Engines()
         for address in ENGINES.values():
             self.engines.serve(address)
@@ -116,7 +117,8 @@ class House:
             default = {"checkIntervalSec": 1, "config": check}
             spec = {"targetRef": target, "default": default}
             objects.append(obj("HealthCheckPolicy", name, spec=spec))
-        found = translate(snapshot(*objects, google_api=self.google_api, region=self.region))
+        lookups = {"google_api": self.google_api, "apigee": self.apigee}
+        found = translate(snapshot(*objects, **lookups, region=self.region))
         assert self.plane.apply(found.gateways["ns", "gw"]) is None
         eventually(self._serves, 10)
         for program in self.programs:

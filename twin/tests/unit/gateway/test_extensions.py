@@ -172,12 +172,12 @@ def test_an_extension_that_may_fail_is_left_out_if_the_twin_cannot_run_it(field)
 def test_one_program_that_must_answer_closes_the_gateway_for_all_of_its_extension():
     extension = traffic_extension(failOpen=True)
     (chain,) = extension[0]["spec"]["extensionChains"]
-    apigee = {**chain["extensions"][0], "name": "quota", "failOpen": False}
-    apigee["backendRef"] = {"kind": "ApigeeBackendService", "name": "apigee"}
-    chain["extensions"].append(apigee)
+    wasm = {**chain["extensions"][0], "name": "quota", "failOpen": False}
+    wasm["backendRef"] = {"kind": "GCPWasmPlugin", "name": "plugin"}
+    chain["extensions"].append(wasm)
     found = translate(snapshot(gateway(), *extension))
     assert is_closed(found.gateways[GW].traffic_chains)
-    assert "got ApigeeBackendService apigee" in message_of(found, TRAFFIC, "guard")
+    assert "got GCPWasmPlugin plugin" in message_of(found, TRAFFIC, "guard")
 
 
 def test_a_traffic_extension_without_its_service_is_called_in_vain():

@@ -1,4 +1,4 @@
-"""Reading and writing of Envoy external processing messages for the stand-in."""
+"""Reading and writing of Envoy external processing messages, for stand-ins that are called."""
 
 from typing import Any, Final
 
