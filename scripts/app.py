@@ -29,6 +29,7 @@ GROUPS = {
         "jobs",
         "images",
         "accept",
+        "calibrate",
         "dashboards",
     ),
     "Develop": ("doctor", "tools", "kernels", "schema", "docs"),

@@ -14,6 +14,7 @@ from infra.stack import Budget
 from planner.amount import missing_lines, unverified_lines
 from planner.choice.cost import MEAN_SHARE
 from planner.unit_cost.unit_cost import Traffic
+from scripts.calibrate.files import CalibrationOption, include_calibration
 from scripts.plan.cost_json import cost_as_json
 from scripts.plan.cost_tables import (
     booking_lines,
@@ -98,11 +99,13 @@ def cost(
     now: Annotated[
         bool, typer.Option("--now", help="Also show the current cost on the twin.")
     ] = False,
+    calibration: CalibrationOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show the cost of a stack per hour, month, million tokens and 1,000 images."""
     plan = plan_of(stack)
     platform = plan.platform
+    include_calibration(calibration)
     try:
         usage = Usage(traffic_gib, logs_gib_per_node, series_per_replica, images_gib)
         found = stack_cost(plan, mean_share, usage)

@@ -17,6 +17,7 @@ from planner.choice.plan import Choice, Plan, best_forms
 from planner.choice.plan import plan as ranked
 from planner.choice.question import Question
 from planner.speed.measured import include
+from scripts.calibrate.files import CalibrationOption, include_calibration
 from scripts.plan.claims import print_claims
 from scripts.plan.errors import measured_rows, print_errors
 from scripts.plan.filters import PLAN_OPTIONS, Filters, guess_of, no_hardware
@@ -207,6 +208,7 @@ def plan(
             " `vllm bench serve`; repeat for more."
         ),
     ] = None,
+    calibration: CalibrationOption = None,
     invoked: typer.Context = None,  # pyright: ignore[reportArgumentType] - Typer sets it
 ) -> None:
     """Rank the hardware for a model by price and latency, with uncertainty ranges."""
@@ -221,6 +223,7 @@ def plan(
         return
     for file in measured or ():
         include(measured_rows(file, "--measured"))
+    include_calibration(calibration)
     if stack is not None:
         refuse_unused(Mode.STACK, options)
         if write not in (None, stack):

@@ -111,8 +111,8 @@ def usage(at: str, **changes: Any) -> dict[str, Any]:
     return {
         "time": at, "request_id": "x", "team": "red", "key_id": "secret-id",
         "subject": "ann@x.example", "model": "chat", "region": "us-central1", "status": 200,
-        "stream": True,        "prompt_tokens": 100, "cached_tokens": 0, "completion_tokens": 10, "estimated": False,
-        "usd": 0.0, "duration_ms": 2000,
+        "stream": True, "prompt_tokens": 100, "cached_tokens": 0, "completion_tokens": 10,
+        "estimated": False, "usd": 0.0, "duration_ms": 2000,
     } | changes  # fmt: skip
 
 
