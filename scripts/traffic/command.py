@@ -15,7 +15,7 @@ from scripts.terminal.console import CommandError, console
 from scripts.terminal.options import JsonOption, StackOption
 from scripts.terminal.output_files import check_output
 from scripts.terminal.tables import Listing, figure, print_table
-from simulator.demand import Traffic, default_day, read
+from simulator.demand import Pattern, Traffic, default_day, read
 from simulator.demand.summary import Summary, pattern_from, summary_of
 
 FileArgument = Annotated[
@@ -62,6 +62,12 @@ def convert(file: FileArgument, out: OutOption, model: ModelOption = None) -> No
     text = yaml.safe_dump(document, sort_keys=False, default_flow_style=None, width=100)
     out.write_text(text, encoding="utf-8")
     console.print(f"{out}: {found.requests:,} requests as a pattern", soft_wrap=True)
+
+
+@traffic.command("schema")
+def print_schema() -> None:
+    """Print the JSON Schema of patterns, for editors."""
+    print(json.dumps(Pattern.model_json_schema(), indent=1))
 
 
 @traffic.command()

@@ -166,7 +166,10 @@ def test_plan_learns_from_the_measured_times(calibrated: Path) -> None:
 
     def times(text: str) -> dict[str, float]:
         choices = json.loads(text)["choices"]
-        return {str(each["hardware"]): each["tpot_p95_ms"]["value"] for each in choices}
+        return {
+            str([each[k] for k in ("parallelism", "bits", "region")]): each["tpot_p95_ms"]["value"]
+            for each in choices
+        }
 
     try:
         plain = _run(*asked)[0]

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 from typer.testing import CliRunner
@@ -15,7 +16,9 @@ from scripts.clients import command as clients
 from scripts.terminal.console import CommandError
 from scripts.traffic.recording import write
 from simulator.demand import read
+from simulator.demand.pattern import pattern_of
 from simulator.demand.summary import pattern_from, summary_of
+from twin.host.paths import REPOSITORY
 
 
 def run(*arguments: str) -> str:
@@ -105,6 +108,16 @@ def test_a_name_in_the_file_is_mapped_and_bad_options_are_one_line(tmp_path: Pat
         run("describe", str(tmp_path / "none.csv"))
     with pytest.raises(CommandError, match=r"b\.csv: model: must be one of GPT-4, got 'ChatGPT'"):
         run("describe", str(file), "--model", "GPT-4=large")
+
+
+def test_the_pattern_of_the_page_is_read_and_fits_the_schema() -> None:
+    page = (REPOSITORY / "docs" / "traffic-files.md").read_text()
+    text = page.split("<!-- pattern -->\n```yaml\n")[1].split("```")[0]
+
+    made = pattern_of(yaml.safe_load(text), "page")
+
+    assert list(made.models) == ["llama", "coder"]
+    jsonschema.validate(yaml.safe_load(text), json.loads(run("schema")))
 
 
 def usage(at: str, **changes: Any) -> dict[str, Any]:
