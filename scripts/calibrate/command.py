@@ -11,9 +11,9 @@ import typer
 
 from gke_inference.catalogue.accelerators import accelerator_names
 from planner.speed.calibrated import Calibration, Entry, write_calibration
-from scripts.calibrate.files import calibration_of
 from scripts.calibrate.series import SCRAPE_SECONDS, Grown, grown
 from scripts.plan.replay import deployment_of
+from scripts.shared.calibration_files import calibration_of
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.options import JsonOption, check_one
 from scripts.terminal.output_files import check_output

@@ -14,7 +14,6 @@ from infra.stack import Budget
 from planner.amount import missing_lines, unverified_lines
 from planner.choice.cost import MEAN_SHARE
 from planner.unit_cost.unit_cost import Traffic
-from scripts.calibrate.files import CalibrationOption, include_calibration
 from scripts.plan.cost_json import cost_as_json
 from scripts.plan.cost_tables import (
     booking_lines,
@@ -27,6 +26,7 @@ from scripts.plan.cost_tables import (
 )
 from scripts.plan.filters import PLAN_OPTIONS
 from scripts.plan.unit_costs import print_unit_costs
+from scripts.shared.calibration_files import CalibrationOption, include_calibration
 from scripts.shared.running_cost import running
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.options import JsonOption, StackOption, option_of, plan_of

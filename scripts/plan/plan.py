@@ -17,7 +17,6 @@ from planner.choice.plan import Choice, Plan, best_forms
 from planner.choice.plan import plan as ranked
 from planner.choice.question import Question
 from planner.speed.measured import include
-from scripts.calibrate.files import CalibrationOption, include_calibration
 from scripts.plan.claims import print_claims
 from scripts.plan.errors import measured_rows, print_errors
 from scripts.plan.filters import PLAN_OPTIONS, Filters, guess_of, no_hardware
@@ -26,6 +25,7 @@ from scripts.plan.modes import Mode, given_options, refuse_unused
 from scripts.plan.show import plan_as_json, print_kv_advice, print_plan
 from scripts.plan.stack import Wanted, plan_stack
 from scripts.plan.write import check_name, write_choice
+from scripts.shared.calibration_files import CalibrationOption, include_calibration
 from scripts.shared.quota_limits import Against
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.console import errors as error_output

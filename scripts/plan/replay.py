@@ -14,7 +14,7 @@ from gke_inference.catalogue.accelerators import accelerator_names
 from gke_inference.catalogue.problems import suggest
 from infra.stack.problems import unread
 from planner.fit.chips import ACCELERATORS, WORDS
-from scripts.calibrate.files import CalibrationOption, calibration_of
+from scripts.shared.calibration_files import CalibrationOption, calibration_of
 from scripts.terminal.console import CommandError, console, errors
 from scripts.terminal.options import JsonOption, check_one, check_positive
 from scripts.terminal.tables import Listing, figure, measured, print_table

@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
-from simulator.demand.files.columns import Requests
+from simulator.demand.columns import Requests
 
 _FIRST_ERROR: Final = 400
 _HELD: Final = 200_000

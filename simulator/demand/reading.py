@@ -8,15 +8,15 @@ import yaml
 
 from gke_inference.catalogue.input_error import InputError, yaml_problem
 from simulator.demand.arrivals import Traffic
-from simulator.demand.files.columns import read_columns
-from simulator.demand.files.inference_perf import is_specification, read_specification
-from simulator.demand.files.lines import check_size, lines
-from simulator.demand.files.mooncake import Mooncake
-from simulator.demand.files.rows import Names
-from simulator.demand.files.servegen import read_clients
-from simulator.demand.files.vllm_bench import read_result
+from simulator.demand.columns import read_columns
 from simulator.demand.generated import Generated
+from simulator.demand.inference_perf import is_specification, read_specification
+from simulator.demand.lines import check_size, lines
+from simulator.demand.mooncake import Mooncake
 from simulator.demand.pattern import MOST_BYTES, read_pattern
+from simulator.demand.rows import Names
+from simulator.demand.servegen import read_clients
+from simulator.demand.vllm_bench import read_result
 
 
 def read(

@@ -15,9 +15,9 @@ from planner.speed.calibrated import Calibration, read_calibration, write_calibr
 from planner.speed.correction import forget
 from scripts.app import build_app
 from scripts.calibrate.command import address_of, compared, entry_of
-from scripts.calibrate.files import calibration_of
 from scripts.calibrate.series import COUNTERS, SCRAPE_SECONDS, grown
 from scripts.plan.replay import deployment_of
+from scripts.shared.calibration_files import calibration_of
 from scripts.terminal.console import CommandError
 from simulator.engine.settings import Deployment
 from tests.unit.calibrate.virtual import scraped

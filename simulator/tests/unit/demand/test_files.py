@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gke_inference.catalogue.input_error import InputError
-from simulator.demand import Arrivals, Traffic, read
+from simulator.demand import Arrivals, Traffic, lines, read, rows
 from simulator.demand.arrivals import COLUMNS
-from simulator.demand.files import lines, rows
 
 AZURE = (
     "TIMESTAMP,ContextTokens,GeneratedTokens\r\n"

@@ -11,8 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from gke_inference.catalogue.input_error import InputError, yaml_problem
 from gke_inference.catalogue.problems import Document
-from simulator.demand.files.lines import check_size
-from simulator.demand.files.rows import Names
+from simulator.demand.lines import check_size
 from simulator.demand.pattern import (
     MOST_BYTES,
     MOST_TOKENS,
@@ -21,6 +20,7 @@ from simulator.demand.pattern import (
     percentiles_of,
     table,
 )
+from simulator.demand.rows import Names
 from simulator.demand.streams import Curve, Stream, Streamed, block_of
 
 _SAMPLES = 65_536

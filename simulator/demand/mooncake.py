@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from gke_inference.catalogue.input_error import InputError
-from simulator.demand.files.lines import lines
-from simulator.demand.files.rows import FileTraffic, Recent, Row
+from simulator.demand.lines import lines
+from simulator.demand.rows import FileTraffic, Recent, Row
 
 BLOCK_TOKENS = 512
 FIELDS = ("timestamp", "input_length", "output_length", "hash_ids")

@@ -9,10 +9,10 @@ import numpy as np
 
 from gke_inference.catalogue.input_error import InputError
 from simulator.demand.arrivals import DTYPES, MOST, Arrivals
-from simulator.demand.files.lines import check_size
-from simulator.demand.files.rows import Names
+from simulator.demand.lines import check_size
 from simulator.demand.listed import Listed
 from simulator.demand.pattern import MOST_TOKENS
+from simulator.demand.rows import Names
 
 MOST_BYTES = 256 << 20
 """Longest result, which is one JSON object and read as a whole."""

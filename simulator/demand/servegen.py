@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gke_inference.catalogue.input_error import InputError
-from simulator.demand.files.lines import check_size, lines
-from simulator.demand.files.rows import Names
+from simulator.demand.lines import check_size, lines
 from simulator.demand.pattern import Kind, percentiles_of, table
+from simulator.demand.rows import Names
 from simulator.demand.streams import Curve, Stream, Streamed, block_of
 
 _TRACE = re.compile(r"chunk-(\d+)-trace\.csv(\.gz)?")

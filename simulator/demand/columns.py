@@ -10,8 +10,8 @@ from typing import ClassVar
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import one_of
 from simulator.demand.arrivals import Traffic
-from simulator.demand.files.lines import lines
-from simulator.demand.files.rows import FileTraffic, Names, Recent, Row
+from simulator.demand.lines import lines
+from simulator.demand.rows import FileTraffic, Names, Recent, Row
 
 _SESSIONS = 1_000_000
 

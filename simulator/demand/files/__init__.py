@@ -1,1 +1,0 @@
-"""Readers of traffic files: one module for each form."""
