@@ -59,6 +59,12 @@ DTYPES = (
 """Types of the arrays, in the order of `COLUMNS`."""
 
 
+def arrivals_of(*columns: Any) -> Arrivals:
+    """Return arrivals with the types of `DTYPES`, from columns in the order of `COLUMNS`."""
+    typed: list[Any] = [np.asarray(v, kind) for v, kind in zip(columns, DTYPES, strict=True)]
+    return Arrivals(*typed)
+
+
 class Traffic(Protocol):
     """Requests of a period."""
 

@@ -7,11 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
 
-import numpy as np
-
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import one_of
-from simulator.demand.arrivals import DTYPES, MOST, Arrivals
+from simulator.demand.arrivals import MOST, Arrivals, arrivals_of
 from simulator.demand.pattern import MOST_TOKENS
 
 BACK_SECONDS = 60.0
@@ -176,7 +174,7 @@ class FileTraffic(ABC):
             [row.prefix for _, row in rows],
             [row.prefix_tokens for _, row in rows],
         )
-        return Arrivals(*(np.array(v, kind) for v, kind in zip(columns, DTYPES, strict=True)))
+        return arrivals_of(*columns)
 
     def _checked(self) -> Iterator[tuple[str, Row]]:
         latest: float | None = None

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.demand.arrivals import DTYPES, MOST, Arrivals
+from simulator.demand.arrivals import MOST, Arrivals, arrivals_of
 from simulator.demand.pattern import QUANTILES, Documents, Kind, Sessions
 
 _BUFFERED = 1 << 22
@@ -151,9 +151,7 @@ class Stream:
             self.curve.time_of(at), np.full(count, self.model), teams,
             np.full(count, self.region), prompts, outputs, prefix, prefix_tokens,
         )  # fmt: skip
-        return Arrivals(
-            *(column.astype(kind, copy=False) for column, kind in zip(columns, DTYPES, strict=True))
-        )
+        return arrivals_of(*columns)
 
     def _grouped(
         self, group: NDArray[np.int64], turn: NDArray[np.int64]

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from gke_inference.catalogue.input_error import InputError
-from simulator.demand.arrivals import DTYPES, MOST, Arrivals
+from simulator.demand.arrivals import MOST, arrivals_of
 from simulator.demand.lines import check_size
 from simulator.demand.listed import Listed
 from simulator.demand.pattern import MOST_TOKENS
@@ -52,7 +52,7 @@ def read_result(path: Path, names: Names) -> Listed:
         at - at.min(), np.zeros(count), np.full(count, -1), np.full(count, -1), prompts, outputs,
         np.full(count, -1), np.zeros(count),
     )  # fmt: skip
-    arrivals = Arrivals(*(v.astype(kind) for v, kind in zip(columns, DTYPES, strict=True)))[kept]
+    arrivals = arrivals_of(*columns)[kept]
     arrivals = arrivals[np.argsort(arrivals.seconds, kind="stable")]
     model = names.of(str(one.get("model_id", "")), f"{path}: model_id")
     return Listed((model,), arrivals)
