@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 GROUPS = {
     "Twin": ("up", "trace", "env", "down"),
-    "Plan": ("plan", "cost", "quota", "coldstart", "replay"),
+    "Plan": ("plan", "cost", "quota", "coldstart", "replay", "traffic"),
     "Check": ("preflight", "preview", "verdict", "touched", "render", "check", "audit"),
     "Operate": (
         "status",
@@ -29,6 +29,7 @@ GROUPS = {
         "jobs",
         "images",
         "accept",
+        "calibrate",
         "dashboards",
     ),
     "Develop": ("doctor", "tools", "kernels", "schema", "docs", "website"),

@@ -26,6 +26,7 @@ from scripts.plan.cost_tables import (
 )
 from scripts.plan.filters import PLAN_OPTIONS
 from scripts.plan.unit_costs import print_unit_costs
+from scripts.shared.calibration_files import CalibrationOption, include_calibration
 from scripts.shared.running_cost import running
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.options import JsonOption, StackOption, option_of, plan_of
@@ -98,11 +99,13 @@ def cost(
     now: Annotated[
         bool, typer.Option("--now", help="Also show the current cost on the twin.")
     ] = False,
+    calibration: CalibrationOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show the cost of a stack per hour, month, million tokens and 1,000 images."""
     plan = plan_of(stack)
     platform = plan.platform
+    include_calibration(calibration)
     try:
         usage = Usage(traffic_gib, logs_gib_per_node, series_per_replica, images_gib)
         found = stack_cost(plan, mean_share, usage)

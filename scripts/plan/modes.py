@@ -29,7 +29,8 @@ _OF_STACK = frozenset({"budget", "limits", "load", "stack"})
 _USED: Mapping[Mode, Collection[str]] = {
     Mode.CLAIMS: frozenset({"as_json", "published"}),
     Mode.ERRORS: frozenset({"against", "errors"}),
-    Mode.STACK: _OF_STACK | {"as_json", "given", "made", "measured", "utilisation", "write"},
+    Mode.STACK: _OF_STACK
+    | {"as_json", "calibration", "given", "made", "measured", "utilisation", "write"},
     Mode.IMAGES: _HARDWARE,
 }
 """Parameters of a mode; text takes all but those of a stack."""

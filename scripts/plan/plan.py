@@ -25,6 +25,7 @@ from scripts.plan.modes import Mode, given_options, refuse_unused
 from scripts.plan.show import plan_as_json, print_kv_advice, print_plan
 from scripts.plan.stack import Wanted, plan_stack
 from scripts.plan.write import check_name, write_choice
+from scripts.shared.calibration_files import CalibrationOption, include_calibration
 from scripts.shared.quota_limits import Against
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.console import errors as error_output
@@ -207,6 +208,7 @@ def plan(
             " `vllm bench serve`; repeat for more."
         ),
     ] = None,
+    calibration: CalibrationOption = None,
     invoked: typer.Context = None,  # pyright: ignore[reportArgumentType] - Typer sets it
 ) -> None:
     """Rank the hardware for a model by price and latency, with uncertainty ranges."""
@@ -221,6 +223,7 @@ def plan(
         return
     for file in measured or ():
         include(measured_rows(file, "--measured"))
+    include_calibration(calibration)
     if stack is not None:
         refuse_unused(Mode.STACK, options)
         if write not in (None, stack):

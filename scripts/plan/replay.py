@@ -14,7 +14,8 @@ from gke_inference.catalogue.accelerators import accelerator_names
 from gke_inference.catalogue.problems import suggest
 from infra.stack.problems import unread
 from planner.fit.chips import ACCELERATORS, WORDS
-from scripts.terminal.console import CommandError, console
+from scripts.shared.calibration_files import CalibrationOption, calibration_of
+from scripts.terminal.console import CommandError, console, errors
 from scripts.terminal.options import JsonOption, check_one, check_positive
 from scripts.terminal.tables import Listing, figure, measured, print_table
 from simulator.engine import compiled
@@ -87,6 +88,7 @@ def replay(
     tpot_ms: Annotated[
         float, typer.Option(help="SLO for the time per output token, in milliseconds.")
     ] = 100.0,
+    calibration: CalibrationOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Simulate replicas on a trace, faster than real time, to find out how many you need."""
@@ -104,12 +106,13 @@ def replay(
     flags = [*(flag or [])]
     if trace in workloads():
         flags += _adapter_flags(trace, flags)
-    deployment = _deployment(model, accelerator, chips, flags)
+    deployment = deployment_of(model, accelerator, chips, flags)
+    factor = _step_factor(calibration, model, deployment, chips)
     slo = Slo(ttft_ms, tpot_ms)
     rows: list[Row] = []
     for offered, requests in asked:
         for count in replicas or [1]:
-            row = _row(_played(deployment, count, routing, seed, requests), slo)
+            row = _row(_played(deployment, count, routing, seed, requests, factor), slo)
             rows.append({"replicas": count, "rate_qps": offered, "routing": routing, **row})
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
@@ -163,7 +166,12 @@ def _adapter_flags(trace: str, given: list[str]) -> list[str]:
     return [*flags[flags.index("--enable-lora") :]]
 
 
-def _deployment(model: str, accelerator: str, chips: int, flags: list[str]) -> Deployment:
+def deployment_of(model: str, accelerator: str, chips: int, flags: list[str]) -> Deployment:
+    """Return an engine on chips, each of which has a share of the model unless a flag divides it.
+
+    Raises:
+        CommandError: The engine does not start with these flags.
+    """
     labels = {word: label for label, word in WORDS.items()}
     label = labels.get(accelerator, accelerator)
     if label not in ACCELERATORS:
@@ -197,17 +205,40 @@ def _picker_config(deployment: Deployment) -> str:
 
 
 def _played(
-    deployment: Deployment, count: int, routing: str, seed: int, requests: list[TraceRequest]
+    deployment: Deployment,
+    count: int,
+    routing: str,
+    seed: int,
+    requests: list[TraceRequest],
+    factor: float,
 ) -> Replay:
     """Return the outcomes of a trace, from the compiled engines where they can play it."""
     is_plain = not any(each.adapter or each.priority for each in requests)
-    if is_plain and compiled.supports(deployment) and compiled.is_built():
+    if is_plain and factor == 1 and compiled.supports(deployment) and compiled.is_built():
         if routing == _PICKER:
             picker = ModelledPicker(_picker_config(deployment), seed).settings
             return compiled.replay(requests, deployment, count, picker, HTTP_SECONDS)
         if routing in compiled.ROUTES:
             return compiled.replay(requests, deployment, count, routing, HTTP_SECONDS)
-    return _cluster([deployment] * count, routing, seed).play(requests)
+    cluster = _cluster([deployment] * count, routing, seed)
+    for engine in cluster.engines:
+        engine.slow_down(factor, 0.0)
+    return cluster.play(requests)
+
+
+def _step_factor(file: str | None, model: str, deployment: Deployment, chips: int) -> float:
+    """Return the factor of a calibration for step times, and report it on standard error."""
+    if file is None:
+        return 1.0
+    label = deployment.surroundings.accelerator.name
+    entry = calibration_of(file).factor(model, label, chips)
+    if entry is None:
+        errors.print(f"not calibrated: {file} has no {model} on {chips} x {label}")
+        return 1.0
+    errors.print(
+        f"calibrated: steps take {entry.step_factor:g} times as long ({entry.measured[:10]})"
+    )
+    return entry.step_factor
 
 
 def _row(result: Replay, slo: Slo) -> Row:

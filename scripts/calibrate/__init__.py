@@ -1,0 +1,1 @@
+"""Calibration of the models of engines with a running platform."""
