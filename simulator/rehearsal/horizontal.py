@@ -232,9 +232,7 @@ def decide(scaler: Autoscaler, current: int, pods: Pods, history: History, now: 
     return wanted
 
 
-def _stable(
-    scaler: Autoscaler, current: int, proposed: int, history: History, now: float
-) -> int:
+def _stable(scaler: Autoscaler, current: int, proposed: int, history: History, now: float) -> int:
     """Return the proposal within the recommendations of the stabilization windows."""
     up = down = proposed
     for at, number_then in history.recommendations:
@@ -246,9 +244,7 @@ def _stable(
     return min(max(current, up), down)
 
 
-def _limited(
-    scaler: Autoscaler, current: int, wanted: int, history: History, now: float
-) -> int:
+def _limited(scaler: Autoscaler, current: int, wanted: int, history: History, now: float) -> int:
     """Return a number within the limits of the policies and the bounds."""
     if wanted > current:
         limit = max(current, _limit(scaler.up, "up", current, history, now))

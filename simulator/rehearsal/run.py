@@ -124,9 +124,7 @@ class Rehearsal:
         self._open = Open()
         self._ejections = Ejections(platform.front, len(self._regions))
         self._owner: dict[int, Replica] = {}
-        self._meters = [
-            TeamMeter(platform.teams.get(name, Limit())) for name in traffic.teams
-        ]
+        self._meters = [TeamMeter(platform.teams.get(name, Limit())) for name in traffic.teams]
         self._interval = max(self._times.step, traffic.seconds / _SAMPLES)
         buckets = int(np.ceil(traffic.seconds / self._interval)) + 1
         self.series = {
@@ -250,7 +248,9 @@ class Rehearsal:
         if len(present) < running.wanted:
             self._grow(running, running.wanted, now)
         elif len(present) > running.wanted:
-            present.sort(key=lambda each: (each.engine is not None, bool(each.nodes), -each.created))
+            present.sort(
+                key=lambda each: (each.engine is not None, bool(each.nodes), -each.created)
+            )
             for replica in present[: len(present) - running.wanted]:
                 self._leave(replica, now + running.workload.grace_seconds)
                 if replica.engine is None:
@@ -388,9 +388,7 @@ class Rehearsal:
             return Requests.none()
         model = self._models[part.model]
         client = self._clients(part)
-        bucket = np.minimum(
-            (part.seconds / self._interval).astype(np.int64), self._buckets - 1
-        )
+        bucket = np.minimum((part.seconds / self._interval).astype(np.int64), self._buckets - 1)
         for at, one in enumerate(self.platform.models):
             mine = model == at
             if mine.any():
@@ -512,9 +510,7 @@ class Rehearsal:
                 self._fail(numbers[over], TEAM_LIMIT, "refused")
                 pool[over] = -2
 
-    def _shed(
-        self, part: Arrivals, numbers: NDArray[np.int64], pool: NDArray[np.int64]
-    ) -> None:
+    def _shed(self, part: Arrivals, numbers: NDArray[np.int64], pool: NDArray[np.int64]) -> None:
         sheddable = [at for at, meter in enumerate(self._meters) if meter.limit.is_sheddable]
         if not sheddable:
             return
@@ -665,6 +661,11 @@ class Rehearsal:
         provisioning = node.shape.provisioning
         key = Bought(node.owner, region, provisioning, machine.name, machine.accelerator)
         self.machines[key] += until - node.requested
+
+
+def _keeping(replica: Replica) -> tuple[bool, bool, float]:
+    """Return the order in which replicas are removed, as a ReplicaSet does: the newest first."""
+    return replica.engine is not None, bool(replica.nodes), -replica.created
 
 
 def usd_per_hour(bought: Bought) -> float | None:
