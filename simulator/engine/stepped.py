@@ -200,9 +200,73 @@ class LeastRequest:
 
 
 @dataclass
+class Membership:
+    """Time and the replicas of each pool; checks what callers give.
+
+    Args:
+        kinds: number of kinds of replicas.
+    """
+
+    kinds: int
+    now: float = 0.0
+    pools: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
+    _pool_of: list[int | None] = field(default_factory=list[int | None])
+    """Pool of each replica since the start; None before and after it has one."""
+    _left: set[int] = field(default_factory=set[int])
+
+    def add(self, kind: int, at: float) -> int:
+        """Return the number of a new replica."""
+        self.go_to(at)
+        if not 0 <= kind < self.kinds:
+            raise ValueError(f"kind: must be 0 to {self.kinds - 1}, got {kind}")
+        self._pool_of.append(None)
+        return len(self._pool_of) - 1
+
+    def serve(self, pool: int, replicas: Sequence[int]) -> None:
+        """Set the replicas of a pool, which must be in no other one."""
+        for each in replicas:
+            self._check(each)
+            if each in self._left or self._pool_of[each] not in (None, pool):
+                rule = "must neither drain nor serve another pool"
+                raise ValueError(f"replicas: {rule}, got {each}")
+        for each in self.pools.get(pool, []):
+            self._pool_of[each] = None
+        for each in replicas:
+            self._pool_of[each] = pool
+        self.pools[pool] = [int(each) for each in replicas]
+
+    def leave(self, replica: int, at: float) -> None:
+        """Take a replica out of its pool for good."""
+        self.go_to(at)
+        self._check(replica)
+        self._left.add(replica)
+        pool = self._pool_of[replica]
+        if pool is not None:
+            self.pools[pool].remove(replica)
+            self._pool_of[replica] = None
+
+    def advance(self, requests: Requests, until: float) -> None:
+        """Check requests and their pools."""
+        requests.check(self.now, until)
+        for each in np.unique(requests.pool).tolist():
+            if not self.pools.get(each):
+                raise ValueError(f"pool: must have a replica, got none in pool {each}")
+        self.now = until
+
+    def go_to(self, now: float) -> None:
+        """Set the present time."""
+        if now < self.now:
+            raise ValueError(f"at: must be at least {self.now:g}, the present time, got {now:g}")
+        self.now = now
+
+    def _check(self, replica: int) -> None:
+        if not 0 <= replica < len(self._pool_of):
+            raise ValueError(f"replica: must exist, got {replica}")
+
+
+@dataclass
 class _Pool:
     route: PoolRoute
-    replicas: list[int] = field(default_factory=list[int])
     last_look: int = -1
 
 
@@ -230,48 +294,41 @@ class ReferenceEngines:
     ) -> None:
         self._kinds = kinds
         self._route = route
-        self._now = 0.0
+        self._members = Membership(len(kinds))
         self._pools: dict[int, _Pool] = {}
         self._replicas: dict[int, _Replica] = {}
-        self._added = 0
         self._serials = count()
         self._ended: list[_Row] = []
 
     def add(self, kind: int, at: float) -> int:
         """Add a replica: see `Engines`."""
-        self._pass(at)
-        number, self._added = self._added, self._added + 1
+        number = self._members.add(kind, at)
         self._replicas[number] = _Replica(EngineCore(self._kinds[kind]))
         return number
 
     def serve(self, pool: int, replicas: Sequence[int]) -> None:
-        """Set the replicas of a pool: see `Engines`.
-
-        Raises:
-            ValueError: a replica does not exist or drains.
-        """
-        for each in replicas:
-            if each not in self._replicas or self._replicas[each].is_draining:
-                raise ValueError(f"replicas: must exist and not drain, got {each}")
-        self._pool(pool).replicas = [int(each) for each in replicas]
+        """Set the replicas of a pool: see `Engines`."""
+        self._members.serve(pool, replicas)
+        self._pools.setdefault(pool, _Pool(self._route()))
 
     def drain(self, replica: int, at: float) -> None:
         """Drain a replica: see `Engines`."""
-        self._pass(at)
-        if self._leave(replica, at):
+        self._members.leave(replica, at)
+        if replica in self._replicas:
             self._replicas[replica].is_draining = True
-            self._remove_if_drained(replica)
+            self._advance_one(replica, at)
 
     def kill(self, replica: int, at: float) -> NDArray[np.int64]:
         """Remove a replica: see `Engines`."""
-        self._pass(at)
-        if not self._leave(replica, at):
-            return np.zeros(0, np.int64)
-        return np.array(list(self._replicas.pop(replica).requests.values()), np.int64)
+        self._members.leave(replica, at)
+        if replica in self._replicas:
+            self._advance_one(replica, at)
+        gone = self._replicas.pop(replica, None)
+        return np.array(sorted(gone.requests.values()) if gone else [], np.int64)
 
     def advance(self, requests: Requests, until: float) -> None:
         """Compute all engines up to a time: see `Engines`."""
-        requests.check(self._now, until)
+        self._members.advance(requests, until)
         rows = zip(
             requests.number.tolist(), requests.seconds.tolist(), requests.pool.tolist(),
             requests.prompt_tokens.tolist(), requests.output_tokens.tolist(),
@@ -279,8 +336,7 @@ class ReferenceEngines:
         )  # fmt: skip
         for number, seconds, pool, prompt, output, prefix, prefix_tokens in rows:
             arriving = Arriving(next(self._serials), prompt, prefix, prefix_tokens)
-            self._send(self._pool(pool), number, seconds, output, arriving)
-        self._pass(until)
+            self._send(pool, number, seconds, output, arriving)
         for replica in list(self._replicas):
             self._advance_one(replica, until)
 
@@ -303,48 +359,26 @@ class ReferenceEngines:
             np.array([sum(len(r.prompt) for r in each.waiting) for _, each in found], np.int64),
         )
 
-    def _pool(self, number: int) -> _Pool:
-        if number not in self._pools:
-            self._pools[number] = _Pool(self._route())
-        return self._pools[number]
-
-    def _pass(self, now: float) -> None:
-        if now < self._now:
-            raise ValueError(f"at: must be at least {self._now:g}, the present time, got {now:g}")
-        self._now = now
-
-    def _leave(self, replica: int, at: float) -> bool:
-        """Take a replica out of its pools; return whether it is still there."""
-        if not 0 <= replica < self._added:
-            raise ValueError(f"replica: must exist, got {replica}")
-        for pool in self._pools.values():
-            if replica in pool.replicas:
-                pool.replicas.remove(replica)
-        if replica in self._replicas:
-            self._advance_one(replica, at)
-        return replica in self._replicas
-
     def _send(
-        self, pool: _Pool, number: int, seconds: float, output: int, arriving: Arriving
+        self, number: int, caller: int, seconds: float, output: int, arriving: Arriving
     ) -> None:
-        if not pool.replicas:
-            raise ValueError(f"pool: must have a replica, got none for request {number}")
-        engines = [self._replicas[each].engine for each in pool.replicas]
+        pool, replicas = self._pools[number], self._members.pools[number]
+        engines = [self._replicas[each].engine for each in replicas]
         look = int(seconds / LOOK_SECONDS)
         if look > pool.last_look:
             pool.last_look = look
             for engine in engines:
                 engine.advance(look * LOOK_SECONDS)
-            pool.route.look(pool.replicas, engines)
+            pool.route.look(replicas, engines)
         for engine in engines:
             engine.advance(seconds)
-        replica = pool.replicas[pool.route.pick(arriving, pool.replicas, engines)]
+        replica = replicas[pool.route.pick(arriving, replicas, engines)]
         chosen = self._replicas[replica]
         if arriving.prompt_tokens + output > chosen.engine.deployment.max_model_len:
-            self._ended.append((number, replica, np.nan, np.nan, 0, 0, 0))
+            self._ended.append((caller, replica, np.nan, np.nan, 0, 0, 0))
             return
         request = _request(arriving, seconds, output, chosen.engine.deployment.block_size)
-        chosen.requests[request] = number
+        chosen.requests[request] = caller
         chosen.engine.submit(request, seconds)
 
     def _advance_one(self, replica: int, until: float) -> None:
@@ -364,10 +398,6 @@ class ReferenceEngines:
                     request.preemptions,
                 )
             )
-        self._remove_if_drained(replica)
-
-    def _remove_if_drained(self, replica: int) -> None:
-        one = self._replicas[replica]
         if one.is_draining and not one.requests:
             del self._replicas[replica]
 

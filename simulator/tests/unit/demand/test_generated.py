@@ -194,8 +194,8 @@ _KIND = {"share": 1, "prompt_tokens": 10, "output_tokens": 10}
         ({"hourly": []},
          "day.yaml: hourly: is not a field of traffic; did you mean 'hours'?"),
         ({"kinds": {"k": {**_KIND, "output_tokens": [[0, 5], [100, 4]]}}},
-         "day.yaml: kinds.k.output_tokens: must have percentiles from 0 to 100, rising, with lengths "
-         "that do not fall"),
+         "day.yaml: kinds.k.output_tokens: must have percentiles from 0 to 100, rising, with "
+         "lengths that do not fall"),
         ({"kinds": {"k": {"share": 1, "output_tokens": 10}}},
          "day.yaml: kinds.k: must have either prompt_tokens or sessions, which states the prompts"),
         ({"bursts": [{"at_hours": 1, "minutes": 5, "factor": 2, "models": ["x"]}]},

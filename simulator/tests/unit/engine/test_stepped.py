@@ -93,7 +93,7 @@ def test_a_killed_replica_loses_its_requests():
     assert engines.kill(0, 0.3).tolist() == [7, 8]
     assert engines.load().replica.tolist() == []
     assert engines.finished().number.tolist() == []
-    with pytest.raises(ValueError, match="pool: must have a replica, got none for request 0"):
+    with pytest.raises(ValueError, match="pool: must have a replica, got none in pool 3"):
         engines.advance(requests((0.3, 100, 500), pool=3), 0.4)
 
 
