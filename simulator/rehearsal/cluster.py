@@ -5,6 +5,7 @@ The decisions are the twin's functions: `plan` (rungs), `decide` and `to_take_aw
 API server, the scheduler and the controllers do between them.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -140,7 +141,7 @@ class Cluster:
         self._moves: dict[str, _Move] = {}
         self._next_move: dict[str, float] = {}
         self._is_dirty = True
-        self._looked = -1.0
+        self._looked = -math.inf
 
     # -- replicas
 

@@ -22,10 +22,12 @@ class Log:
 
     events: list[Event] = field(default_factory=list[Event])
     dropped: int = 0
+    zero: float = 0.0
+    """Time from which the events count."""
 
     def add(self, now: float, kind: str, region: str, message: str) -> None:
         """Add an event."""
         if len(self.events) < _MOST:
-            self.events.append(Event(now, kind, region, message))
+            self.events.append(Event(now - self.zero, kind, region, message))
         else:
             self.dropped += 1

@@ -116,9 +116,11 @@ class Rehearsal:
         """Tokens of answered requests, by model and team."""
         self.machines: Counter[Bought] = Counter()
         """Machine-seconds."""
+        self.chips: list[tuple[float, Counter[tuple[str, str]]]] = []
+        """Chips on nodes that are ready, by accelerator and provisioning, over time."""
         self._started = 0.0
         self.now = 0.0
-        """Seconds since the start of the traffic; negative while the platform warms up."""
+        """Seconds since the start of the warm-up."""
         self._pools = _pools(platform)
         self._serving: dict[int, list[int]] = {at: [] for at in range(len(self._pools))}
         self._open = Open()
@@ -136,17 +138,21 @@ class Rehearsal:
         self._load: Load | None = None
         self._spread = 0
 
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start of the traffic; negative while the platform warms up."""
+        return self.now - self._started
+
     # -- the loop
 
     def run(self, progress: Progress | None = None) -> None:
         """Warm up, then run all traffic and wait for the last answers."""
         step, speed = self._times.step, self._rules.speed
         warm = np.ceil(_WARM_SECONDS / speed / step) * step
-        self._started = warm
+        self._started = self.log.zero = float(warm)
         for running in self.workloads:
-            self._grow(running, running.workload.replicas, -warm)
-        self.now = -warm
-        while self.now < 0:
+            self._grow(running, running.workload.replicas, self.now)
+        while self.now < warm:
             self._step(None)
             self.now += step
         self._begin()
@@ -155,14 +161,14 @@ class Rehearsal:
         end = self.traffic.seconds
         for part in _slices(self.traffic, step):
             is_changed = False
-            while following is not None and self.now >= following[0]:
+            while following is not None and self.seconds >= following[0]:
                 self._ledger.world = changed(self._ledger.world, following[1])
                 self.log.add(self.now, "scenario.step", "", following[1].title)
                 is_changed, following = True, next(steps, None)
             self._step(part, is_changed=is_changed)
             self.now += step
             if progress is not None:
-                progress(min(self.now, end), end, self)
+                progress(min(self.seconds, end), end, self)
         limit = max((model.timeout_seconds for model in self.platform.models), default=0.0)
         until = self.now + limit + step
         while self._open.count and self.now < until:
@@ -173,9 +179,8 @@ class Rehearsal:
     def _begin(self) -> None:
         """Start the accounts when the warm-up is over."""
         self.machines.clear()
-        for cluster in self._clusters.values():
-            for node in cluster.nodes.values():
-                node.requested = max(node.requested, 0.0)
+        for node in self._nodes():
+            node.requested = max(node.requested, self._started)
         for running in self.workloads:
             running.recorded.clear()
             running.missing.clear()
@@ -185,9 +190,8 @@ class Rehearsal:
         left = self._open.count
         if left:
             self.log.add(self.now, "requests.open", "", f"{left} requests have not ended")
-        for cluster in self._clusters.values():
-            for node in cluster.nodes.values():
-                self._bill(node, self.traffic.seconds)
+        for node in self._nodes():
+            self._bill(node, self._started + self.traffic.seconds)
 
     def _step(self, part: Arrivals | None, *, is_changed: bool = False) -> None:
         """Run one step, which begins at `now`."""
@@ -196,15 +200,15 @@ class Rehearsal:
         for cluster in self._clusters.values():
             for replica, ends in cluster.advance(now, has_changed=is_changed):
                 self._leave(replica, ends)
-            if self._is_due(max(step, self._rules.scaled("autoscaler.scan"))):
-                cluster.scan(now)
-                for replica in cluster.evicted():
-                    self._evict(replica)
         for running in self.workloads:
             self._reconcile(running)
         for cluster in self._clusters.values():
             for replica in cluster.place(now):
                 self._placed(replica)
+            if self._is_due(max(step, self._rules.scaled("autoscaler.scan"))):
+                cluster.scan(now)
+                for replica in cluster.evicted():
+                    self._evict(replica)
         for running in self.workloads:
             changed_pools |= self._ready(running)
         if changed_pools:
@@ -213,7 +217,7 @@ class Rehearsal:
             self._record()
         self._count_missing(step)
         requests = self._send(part, now + step)
-        self._engines.advance(requests, self._started + now + step)
+        self._engines.advance(requests, now + step)
         self._load = None
         self._finish()
         if self._is_due(self._times.scrape, now + step):
@@ -258,7 +262,7 @@ class Rehearsal:
 
     def _remove(self, running: Running, replica: Replica) -> None:
         if replica.engine is not None:
-            lost = self._engines.kill(replica.engine, self._started + self.now)
+            lost = self._engines.kill(replica.engine, self.now)
             self._owner.pop(replica.engine, None)
             self._fail(lost, LOST, "lost")
         running.replicas.remove(replica)
@@ -284,7 +288,7 @@ class Rehearsal:
             pool = self._pools.index((replica.workload.pool, replica.workload.region))
             if replica.engine in self._serving[pool]:
                 self._serving[pool].remove(replica.engine)
-            self._engines.drain(replica.engine, self._started + self.now)
+            self._engines.drain(replica.engine, self.now)
             self._load = None
 
     def _evict(self, replica: Replica) -> None:
@@ -316,7 +320,7 @@ class Rehearsal:
                 continue
             machine = replica.nodes[0].shape.machine.name
             kind = running.workload.hardware[machine].engine
-            replica.engine = self._engines.add(kind, self._started + self.now)
+            replica.engine = self._engines.add(kind, self.now)
             self._owner[replica.engine] = replica
             pool = self._pools.index((running.workload.pool, running.workload.region))
             self._serving[pool].append(replica.engine)
@@ -616,6 +620,7 @@ class Rehearsal:
     # -- records
 
     def _record(self) -> None:
+        self._record_chips()
         load = self._loads()
         running = dict(zip(load.replica.tolist(), load.running.tolist(), strict=True))
         waiting = dict(zip(load.replica.tolist(), load.waiting.tolist(), strict=True))
@@ -626,7 +631,7 @@ class Rehearsal:
             numbers = [one.engine for one in ready if one.engine is not None]
             each.recorded.append(
                 Sample(
-                    self.now,
+                    self.seconds,
                     len(ready),
                     placed - len(ready),
                     len(present) - placed,
@@ -635,6 +640,18 @@ class Rehearsal:
                     sum(waiting.get(number, 0) for number in numbers),
                 )
             )
+
+    def _record_chips(self) -> None:
+        found: Counter[tuple[str, str]] = Counter()
+        for node in self._nodes():
+            machine = node.shape.machine
+            if machine.accelerator is not None and node.ready_at <= self.now:
+                found[machine.accelerator, node.shape.provisioning] += machine.chips
+        self.chips.append((self.seconds, found))
+
+    def _nodes(self) -> Iterator[Node]:
+        for cluster in self._clusters.values():
+            yield from cluster.nodes.values()
 
     def _count_missing(self, step: float) -> None:
         for each in self.workloads:
@@ -650,7 +667,7 @@ class Rehearsal:
                 each.missing[reason] += step
 
     def _ended_node(self, node: Node) -> None:
-        self._bill(node, min(self.now, self.traffic.seconds))
+        self._bill(node, min(self.now, self._started + self.traffic.seconds))
 
     def _bill(self, node: Node, until: float) -> None:
         """Add the time of a node from its request until its end."""
