@@ -1,16 +1,20 @@
-"""Traces on a compiled engine: the same times per request as `replay`, many times as fast.
+"""Engines in a compiled program: the same times per request as in Python, many times as fast.
 
 `EngineCore` is the reference; a property test holds both equal. `supports` says what is compiled:
-one kind of replica without LoRA adapters, priorities, tiers of KV cache, pipeline stages, expert
-parallelism and speculative decoding. The first call of an installation compiles the loops, which
-takes half a minute, into the user's cache folder.
+engines without LoRA adapters, priorities, tiers of KV cache, pipeline stages, expert parallelism
+and speculative decoding. The program is built with the twin's tools (`gke-inference tools --only
+replayer`), and arrays go to it and back through pipes.
 """
 
+import contextlib
+import json
+import math
 import os
+import struct
+import subprocess
+import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,45 +26,34 @@ from simulator.engine.kv_cache import PrefixStats
 from simulator.engine.kv_tiers import has_tiers
 from simulator.engine.replay import Outcome, Replay, TraceRequest
 from simulator.engine.settings import Deployment
+from simulator.engine.stepped import (
+    Engines,
+    Finished,
+    LeastRequest,
+    Load,
+    Membership,
+    ReferenceEngines,
+    Requests,
+    RoundRobin,
+)
+from twin.toolchain.cache import is_cached
+from twin.toolchain.find import tool
+from twin.toolchain.registry import module_of
 
-ROUTES = {"round-robin": 0, "least-request": 1}
-_MOST_NAMES = 100_000_000
-"""Names of shared blocks times replicas, which are kept in one table."""
+PROGRAM = "replayer"
+ROUTES = ("round-robin", "least-request")
+_UNBOUNDED = 2**31 - 1
 _NONE = -1
+_T = TypeVar("_T", np.int32, np.int64, np.float64)
 
 
-@dataclass(frozen=True)
-class Columns:
-    """A trace as arrays, in the order of arrival."""
-
-    arrival: NDArray[np.float64]
-    prompt: NDArray[np.int64]
-    output: NDArray[np.int64]
-    shared: NDArray[np.int64]
-    """Columns: name of the first block of the prefix, its full blocks, and the name of the first
-    block of a question that several requests have, or -1."""
-    names: int
-    """Names of shared blocks."""
-
-
-@dataclass(frozen=True)
-class Played:
-    """Times of each request in seconds since the start of the trace, and counters by replica."""
-
-    first_token: NDArray[np.float64]
-    """NaN without one."""
-    last_token: NDArray[np.float64]
-    generated: NDArray[np.int64]
-    cached_tokens: NDArray[np.int64]
-    preemptions: NDArray[np.int64]
-    replica: NDArray[np.int64]
-    steps: NDArray[np.int64]
-    prefix_queries: NDArray[np.int64]
-    prefix_hits: NDArray[np.int64]
+def is_built() -> bool:
+    """Return whether the program is there."""
+    return is_cached(module_of(PROGRAM))
 
 
 def supports(deployment: Deployment) -> bool:
-    """Return whether the compiled core has the rules of an engine."""
+    """Return whether the program has the rules of an engine."""
     flags = deployment.flags
     return not (
         deployment.experts
@@ -72,106 +65,154 @@ def supports(deployment: Deployment) -> bool:
     )
 
 
-def columns(trace: Sequence[TraceRequest], block_size: int) -> Columns:
-    """Return a trace as arrays.
-
-    Raises:
-        ValueError: a request has an adapter or a priority, which are not compiled.
-    """
-    ordered = sorted(trace, key=lambda each: each.arrival)
-    prefixes: dict[str, int] = {}
-    questions: dict[tuple[str, int, str], int] = {}
-    for each in ordered:
-        if each.adapter is not None or each.priority:
-            raise ValueError("the compiled core has no adapters and no priorities")
-        blocks = each.prefix_tokens // block_size
-        prefixes[each.group] = max(prefixes.get(each.group, 0), blocks)
-        if each.question is not None:
-            key = (each.group, each.prefix_tokens, each.question)
-            questions[key] = max(questions.get(key, 0), each.prompt_tokens // block_size)
-    names = 0
-    for table in (prefixes, questions):
-        for key, blocks in table.items():
-            table[key], names = names, names + blocks  # pyright: ignore[reportArgumentType]
-    shared = np.full((len(ordered), 3), _NONE, np.int64)
-    for row, each in zip(shared, ordered, strict=True):
-        row[0], row[1] = prefixes[each.group], each.prefix_tokens // block_size
-        if each.question is not None:
-            row[2] = questions[each.group, each.prefix_tokens, each.question]
-    return Columns(
-        np.array([each.arrival for each in ordered]),
-        np.array([each.prompt_tokens for each in ordered], np.int64),
-        np.array([each.output_tokens for each in ordered], np.int64),
-        shared,
-        names,
-    )
-
-
-def play(trace: Columns, deployment: Deployment, replicas: int, route: str) -> Played:
-    """Compute the times of a trace on equal replicas with empty caches.
+class CompiledEngines:
+    """`stepped.Engines` in the compiled program.
 
     Args:
-        trace: requests.
-        deployment: an engine that `supports` accepts.
-        replicas: number of replicas.
+        kinds: deployments of the kinds of replicas, which `supports` accepts.
         route: one of `ROUTES`.
+        refuses: whether engines refuse what exceeds their longest context.
 
     Raises:
-        ValueError: the trace shares more prefixes than the tables hold.
+        ToolError: the program is not built.
     """
-    if trace.names * replicas > _MOST_NAMES:
-        raise ValueError(
-            f"shared blocks of a trace times replicas must be at most {_MOST_NAMES:,}, "
-            f"got {trace.names * replicas:,}"
+
+    def __init__(
+        self, kinds: Sequence[Deployment], route: str = ROUTES[0], *, refuses: bool = True
+    ) -> None:
+        self._members = Membership(len(kinds))
+        self._process = subprocess.Popen(
+            [tool(PROGRAM)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "GOGC": "400"},
         )
-    kernel = _kernel()
-    flags, size, count = deployment.flags, deployment.block_size, len(trace.arrival)
-    longest = int((trace.prompt + trace.output).max()) // size + 2
-    running = min(deployment.max_sequences, count)
-    blocks = deployment.kv_blocks
-    limits = (
-        deployment.max_batched_tokens,
-        running,
-        size,
-        flags.enable_prefix_caching is not False,
-        flags.enable_chunked_prefill is not False,
-        flags.async_scheduling is not False,
-    )
+        self.close = weakref.finalize(self, _end, self._process)
+        """End the program; it also ends with the last reference to the engines."""
+        settings = {"kinds": [_kind(each, refuses=refuses) for each in kinds], "route": route}
+        self._write(json.dumps(settings).encode() + b"\n")
 
-    def table(*shape: int, filled: int = 0) -> NDArray[np.int32]:
-        return np.full((replicas, *shape), filled, np.int32)
+    def add(self, kind: int, at: float) -> int:
+        """Add a replica: see `Engines`."""
+        number = self._members.add(kind, at)
+        self._write(b"a", struct.pack("<q", kind))
+        return number
 
-    engines = np.zeros((replicas, kernel.E_COUNT), np.int64)
-    for field in (kernel.E_FIRST, kernel.E_LAST, kernel.E_FREE_FIRST, kernel.E_FREE_LAST):
-        engines[:, field] = _NONE
-    engines[:, kernel.E_SLOTS] = running
-    times = np.zeros((replicas, 2))
-    times[:, 1] = -1.0
-    slots = np.tile(np.arange(running), (replicas, 1))
-    requests = np.zeros((count, 9), np.int64)
-    requests[:, 4] = trace.prompt // size
-    requests[:, 8] = _NONE
-    first, last = np.full(count, np.nan), np.full(count, np.nan)
-    replica = np.zeros(count, np.int64)
-    kernel.play(
-        trace.arrival, trace.prompt, trace.output, trace.shared, trace.names, longest,
-        ROUTES[route], replicas, np.tile(_figures(deployment, kernel), (replicas, 1)), limits,
-        engines, times, np.zeros((replicas, running), np.int64),
-        np.full(count, _NONE, np.int64), table(blocks), table(blocks), table(blocks),
-        np.full((replicas, blocks), _NONE, np.int64), table(trace.names, filled=_NONE),
-        table(running, longest), table(running, longest, filled=_NONE), slots,
-        np.zeros((replicas, running), np.int64), requests, first, last, replica,
-    )  # fmt: skip
-    return Played(
-        first,
-        last,
-        requests[:, 1],
-        requests[:, 6],
-        requests[:, 5],
-        replica,
-        engines[:, kernel.E_STEPS],
-        engines[:, kernel.E_QUERIES],
-        engines[:, kernel.E_HITS],
+    def serve(self, pool: int, replicas: Sequence[int]) -> None:
+        """Set the replicas of a pool: see `Engines`."""
+        self._members.serve(pool, replicas)
+        members = np.array(replicas, np.int64)
+        self._write(b"s", struct.pack("<qq", pool, len(members)), members)
+
+    def drain(self, replica: int, at: float) -> None:
+        """Drain a replica: see `Engines`."""
+        self._members.leave(replica, at)
+        self._write(b"d", struct.pack("<qd", replica, at))
+
+    def kill(self, replica: int, at: float) -> NDArray[np.int64]:
+        """Remove a replica: see `Engines`."""
+        self._members.leave(replica, at)
+        self._write(b"k", struct.pack("<qd", replica, at))
+        return self._read(np.int64, self._count())
+
+    def advance(self, requests: Requests, until: float) -> None:
+        """Compute all engines up to a time: see `Engines`."""
+        self.advance_with(requests, until, np.full(len(requests.number), _NONE, np.int64))
+
+    def advance_with(self, requests: Requests, until: float, question: NDArray[np.int64]) -> None:
+        """Compute all engines up to a time, with requests whose prompts are equal.
+
+        Args:
+            requests: see `Engines`; the prefix of a request with a question is within its prompt.
+            until: time in seconds.
+            question: number of the prompt; -1 for one that no other request has. Prefixes have
+                other numbers.
+        """
+        self._members.advance(requests, until)
+        self._write(
+            b"r", struct.pack("<qd", len(requests.number), until),
+            *(np.asarray(each, np.int64) for each in (requests.number,)),
+            np.asarray(requests.seconds, np.float64),
+            np.asarray(requests.prefix, np.int64),
+            np.asarray(question, np.int64),
+            *(
+                np.asarray(each, np.int32)
+                for each in (
+                    requests.pool, requests.prompt_tokens, requests.output_tokens,
+                    requests.prefix_tokens,
+                )
+            ),
+        )  # fmt: skip
+
+    def finished(self) -> Finished:
+        """Return the requests that ended: see `Engines`."""
+        self._write(b"f")
+        count = self._count()
+        numbers, replicas = self._read(np.int64, count), self._read(np.int64, count)
+        first, last = self._read(np.float64, count), self._read(np.float64, count)
+        whole = [self._read(np.int32, count).astype(np.int64) for _ in range(3)]
+        return Finished(numbers, replicas, first, last, *whole)
+
+    def load(self) -> Load:
+        """Return the load of each replica: see `Engines`."""
+        self._write(b"l")
+        count = self._count()
+        numbers, running, waiting = (self._read(np.int64, count) for _ in range(3))
+        usage = self._read(np.float64, count)
+        return Load(numbers, running, waiting, usage, self._read(np.int64, count))
+
+    def prefix_stats(self) -> PrefixStats:
+        """Return the counters of all prefix caches."""
+        self._write(b"c")
+        _steps, queries, hits = (int(each) for each in self._read(np.int64, 3))
+        return PrefixStats(queries, hits)
+
+    def _write(self, *parts: bytes | NDArray[Any]) -> None:
+        stream = self._process.stdin
+        try:
+            for part in parts:
+                stream.write(part if isinstance(part, bytes) else part.tobytes())  # pyright: ignore[reportOptionalMemberAccess]  # a pipe
+            stream.flush()  # pyright: ignore[reportOptionalMemberAccess]
+        except BrokenPipeError:
+            raise self._ended() from None
+
+    def _count(self) -> int:
+        return int(self._read(np.int64, 1)[0])
+
+    def _read(self, kind: type[_T], count: int) -> NDArray[_T]:
+        size = count * np.dtype(kind).itemsize
+        found = self._process.stdout.read(size)  # pyright: ignore[reportOptionalMemberAccess]  # a pipe
+        if len(found) < size:
+            raise self._ended()
+        return np.frombuffer(found, kind)
+
+    def _ended(self) -> RuntimeError:
+        self._process.wait()
+        reason = self._process.stderr.read().decode(errors="replace").strip()  # pyright: ignore[reportOptionalMemberAccess]  # a pipe
+        return RuntimeError(f"{PROGRAM} ended with {self._process.returncode}: {reason[:400]}")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Close the program's input, at which it ends."""
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            with contextlib.suppress(BrokenPipeError):
+                stream.close()
+    process.wait()
+
+
+def engines(kinds: Sequence[Deployment], route: str) -> Engines:
+    """Return engines: compiled ones where the program is built and has their rules.
+
+    Args:
+        kinds: deployments of the kinds of replicas.
+        route: one of `ROUTES`.
+    """
+    if is_built() and all(supports(each) for each in kinds):
+        return CompiledEngines(kinds, route)
+    return ReferenceEngines(
+        kinds, {"round-robin": RoundRobin, "least-request": LeastRequest}[route]
     )
 
 
@@ -182,64 +223,115 @@ def replay(
     route: str,
     http_seconds: float = 0.0,
 ) -> Replay:
-    """Compute the outcomes of a trace on equal replicas: see `play` and `replay.Cluster`."""
+    """Compute the outcomes of a trace on equal replicas with empty caches: see `replay.Cluster`.
+
+    Raises:
+        ValueError: a request has an adapter or a priority, which are not compiled.
+        ToolError: the program is not built.
+    """
     ordered = sorted(trace, key=lambda each: each.arrival)
-    played = play(columns(ordered, deployment.block_size), deployment, replicas, route)
-    stats = PrefixStats(int(played.prefix_queries.sum()), int(played.prefix_hits.sum()))
-    found = [_outcome(each, played, n, http_seconds) for n, each in enumerate(ordered)]
-    return Replay(found, [], stats)
+    made = CompiledEngines([deployment], route, refuses=False)
+    try:
+        made.serve(0, [made.add(0, 0.0) for _ in range(replicas)])
+        requests, question = columns(ordered)
+        made.advance_with(requests, math.inf, question)
+        ended, stats = made.finished(), made.prefix_stats()
+    finally:
+        made.close()
+    found: list[Outcome | None] = [None] * len(ordered)
+    rows = zip(
+        ended.number.tolist(), ended.replica.tolist(), ended.first_token_seconds.tolist(),
+        ended.last_token_seconds.tolist(), ended.generated.tolist(),
+        ended.cached_tokens.tolist(), ended.preemptions.tolist(), strict=True,
+    )  # fmt: skip
+    for number, replica, first, last, generated, cached, preemptions in rows:
+        request = ordered[number]
+        found[number] = Outcome(
+            request=request,
+            replica=replica,
+            ttft=first - request.arrival + http_seconds,
+            tpot=(last - first) / (generated - 1) if generated > 1 else None,
+            e2e=last - request.arrival + http_seconds,
+            cached_tokens=cached,
+            loaded_tokens=0,
+            preemptions=preemptions,
+        )
+    never = (Outcome(each, _NONE, None, None, None, 0, 0, 0) for each in ordered)
+    return Replay([one or other for one, other in zip(found, never, strict=True)], [], stats)
 
 
-def _outcome(request: TraceRequest, played: Played, n: int, http: float) -> Outcome:
-    first, last = float(played.first_token[n]), float(played.last_token[n])
-    generated = int(played.generated[n])
-    is_whole = generated == request.output_tokens
-    return Outcome(
-        request=request,
-        replica=int(played.replica[n]),
-        ttft=first - request.arrival + http if generated else None,
-        tpot=(last - first) / (generated - 1) if generated > 1 else None,
-        e2e=last - request.arrival + http if is_whole else None,
-        cached_tokens=int(played.cached_tokens[n]),
-        loaded_tokens=0,
-        preemptions=int(played.preemptions[n]),
+def columns(trace: Sequence[TraceRequest]) -> tuple[Requests, NDArray[np.int64]]:
+    """Return requests in the order of arrival as arrays, and the numbers of their prompts.
+
+    Raises:
+        ValueError: a request has an adapter or a priority, which are not compiled.
+    """
+    if any(each.adapter is not None or each.priority for each in trace):
+        raise ValueError("the compiled core has no adapters and no priorities")
+    names: dict[object, int] = {}
+    prefix = [
+        names.setdefault(each.group, len(names)) if each.prefix_tokens else _NONE for each in trace
+    ]
+    question = [
+        _NONE
+        if each.question is None
+        else names.setdefault((each.group, each.prefix_tokens, each.question), len(names))
+        for each in trace
+    ]
+    requests = Requests(
+        np.arange(len(trace)),
+        np.array([each.arrival for each in trace], np.float64),
+        np.zeros(len(trace), np.int64),
+        np.array([each.prompt_tokens for each in trace], np.int64),
+        np.array([each.output_tokens for each in trace], np.int64),
+        np.array(prefix, np.int64),
+        np.array([each.prefix_tokens for each in trace], np.int64),
     )
+    return requests, np.array(question, np.int64)
 
 
-def _kernel() -> Any:
-    """Import the loops, compiled in the user's cache folder."""
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(base / "gke-inference" / "numba"))
-    from simulator.engine import kernel  # noqa: PLC0415  # a second, only where a trace is played
+def _kind(deployment: Deployment, *, refuses: bool) -> dict[str, Any]:
+    """Return an engine's fixed settings: `Kind` of the program."""
+    flags = deployment.flags
+    return {
+        "figures": _figures(deployment),
+        "most_tokens": deployment.max_batched_tokens,
+        "most_running": deployment.max_sequences,
+        "block_size": deployment.block_size,
+        "blocks": deployment.kv_blocks,
+        "longest": deployment.max_model_len if refuses else _UNBOUNDED,
+        "caches": flags.enable_prefix_caching is not False,
+        "chunked": flags.enable_chunked_prefill is not False,
+        "async": flags.async_scheduling is not False,
+    }
 
-    return kernel
 
-
-def _figures(deployment: Deployment, kernel: Any) -> NDArray[np.float64]:
-    """Return the figures of an engine's cost model."""
+def _figures(deployment: Deployment) -> dict[str, float | bool]:
+    """Return the figures of an engine's cost model: `Figures` of the program."""
     cost: CostModel = cost_model(deployment)
     model, chip = cost.model, cost.accelerator
     reached = cost.reached
     bandwidth = chip.bandwidth_gbps * 1e9 * cost.chips
     slower = reached.mixture if model.is_mixture else 1.0
-    found = np.zeros(kernel.C_COUNT)
-    found[kernel.C_DENSE_FLOPS] = 2e9 * model.active_billion
-    found[kernel.C_PADDED] = 2e9 * model.expert_billion if chip.kind == "gpu" else 0.0
-    found[kernel.C_EXPERTS] = max(model.experts, 1)
-    found[kernel.C_CHOSEN] = model.active_experts
-    found[kernel.C_PEAK] = cost.peak_flops * cost.chips * cost.prefill / slower
-    found[kernel.C_PAIR_FLOPS] = 4.0 * model.layers * (model.query_width or model.hidden)
-    found[kernel.C_ATTENTION_PEAK] = chip.bf16_tflops * 1e12 * cost.chips * (reached.attention or 1)
-    found[kernel.C_BYTES] = 1e9 * model.bits / 8
-    found[kernel.C_ACTIVE] = model.active_billion
-    found[kernel.C_WHOLE] = model.parameters_billion - model.looked_up_billion
-    found[kernel.C_EXPERT] = model.expert_billion
-    found[kernel.C_BANDWIDTH] = bandwidth * reached.decode
-    found[kernel.C_KV_BYTES] = cost.kv_bytes
-    found[kernel.C_KV_BANDWIDTH] = bandwidth * (reached.kv or reached.decode)
-    found[kernel.C_FIXED] = cost.fixed_seconds + cost.links.fixed
-    found[kernel.C_LINK_TOKEN] = cost.links.per_token
-    found[kernel.C_SHARED] = SHARED_READ_COST
-    found[kernel.C_IS_SEPARATE] = reached.attention is not None
-    found[kernel.C_LEAST_TILE], found[kernel.C_MOST_TILE] = LEAST_TILE_TOKENS, MOST_TILE_TOKENS
-    return found
+    return {
+        "dense_flops": 2e9 * model.active_billion,
+        "padded_flops": 2e9 * model.expert_billion if chip.kind == "gpu" else 0.0,
+        "experts": max(model.experts, 1),
+        "chosen": model.active_experts,
+        "peak": cost.peak_flops * cost.chips * cost.prefill / slower,
+        "pair_flops": 4.0 * model.layers * (model.query_width or model.hidden),
+        "attention_peak": chip.bf16_tflops * 1e12 * cost.chips * (reached.attention or 1),
+        "bytes": 1e9 * model.bits / 8,
+        "active": model.active_billion,
+        "whole": model.parameters_billion - model.looked_up_billion,
+        "expert": model.expert_billion,
+        "bandwidth": bandwidth * reached.decode,
+        "kv_bytes": cost.kv_bytes,
+        "kv_bandwidth": bandwidth * (reached.kv or reached.decode),
+        "fixed": cost.fixed_seconds + cost.links.fixed,
+        "link_token": cost.links.per_token,
+        "shared": SHARED_READ_COST,
+        "is_separate": reached.attention is not None,
+        "least_tile": LEAST_TILE_TOKENS,
+        "most_tile": MOST_TILE_TOKENS,
+    }

@@ -80,7 +80,8 @@ class Module:
     @functools.cached_property
     def version(self) -> str:
         """Return the version of the Go module that the tool is named after, from go.mod."""
-        return self.version_of(self.spec["version"])
+        named_after = self.spec.get("version")
+        return "v0.0.0" if named_after is None else self.version_of(named_after)
 
     def version_of(self, path: str) -> str:
         """Return the version of a Go module that go.mod requires.

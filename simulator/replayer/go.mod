@@ -1,0 +1,3 @@
+module gke-inference/replayer
+
+go 1.26.0

@@ -1,0 +1,192 @@
+"""The compiled core gives what the engine in Python gives, request by request."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simulator.engine import compiled
+from simulator.engine.replay import TraceRequest, least_request, replay, round_robin
+from simulator.engine.stepped import (
+    Engines,
+    LeastRequest,
+    ReferenceEngines,
+    Requests,
+    RoundRobin,
+)
+from simulator.tests.unit.engine.support import deployment
+
+pytestmark = pytest.mark.needs_tools
+
+ROUTES = {"round-robin": round_robin, "least-request": least_request}
+FLAGS = (
+    (),
+    ("--num-gpu-blocks-override=150", "--max-model-len=2048"),
+    ("--num-gpu-blocks-override=150", "--max-model-len=2048", "--no-enable-prefix-caching"),
+    ("--max-num-batched-tokens=256", "--max-num-seqs=8"),
+    ("--max-num-batched-tokens=2048", "--max-model-len=2048", "--no-enable-chunked-prefill"),
+    ("--no-async-scheduling",),
+)
+
+
+@st.composite
+def traces(draw: st.DrawFn) -> list[TraceRequest]:
+    """Bursts and pauses; prompts that share a prefix, a whole question or nothing."""
+    found: list[TraceRequest] = []
+    moment = 0.0
+    for _ in range(draw(st.integers(1, 40))):
+        moment += draw(st.sampled_from([0.0, 0.001, 0.013, 0.11, 2.0]))
+        prefix = draw(st.sampled_from([0, 160, 300]))
+        found.append(
+            TraceRequest(
+                moment,
+                prefix + draw(st.integers(1, 700)),
+                draw(st.sampled_from([1, 2, 17, 60, 200])),
+                group=draw(st.sampled_from(["", "a", "b"])),
+                prefix_tokens=prefix,
+                question=draw(st.sampled_from([None, "q", "r"])),
+            )
+        )
+    return found
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    trace=traces(),
+    flags=st.sampled_from(FLAGS),
+    route=st.sampled_from(sorted(ROUTES)),
+    replicas=st.integers(1, 3),
+)
+def test_every_request_has_the_times_that_the_engine_in_python_gives(
+    trace: list[TraceRequest], flags: tuple[str, ...], route: str, replicas: int
+):
+    made = deployment(*flags)
+    expected = replay(trace, [made] * replicas, ROUTES[route]())
+    found = compiled.replay(trace, made, replicas, route)
+    assert found.prefix_hit_ratio == expected.prefix_hit_ratio
+    for one, other in zip(found.outcomes, expected.outcomes, strict=True):
+        assert one.request is other.request
+        assert (one.replica, one.cached_tokens, one.preemptions) == (
+            other.replica, other.cached_tokens, other.preemptions,
+        )  # fmt: skip
+        times = [(one.ttft, other.ttft), (one.tpot, other.tpot), (one.e2e, other.e2e)]
+        assert all(a == pytest.approx(b, rel=1e-9) for a, b in times if b is not None)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("Qwen/Qwen3-30B-A3B",), ("openai/gpt-oss-120b", "--max-num-seqs=16")],
+)
+def test_a_mixture_of_experts_has_the_same_times(words: tuple[str, ...]):
+    model, *flags = words
+    made = deployment(*flags, model=model, GKE_INFERENCE_SIM_ACCELERATOR="nvidia-h200-141gb")
+    trace = [TraceRequest(0.1 * n, 50 + 7 * n, 20) for n in range(30)]
+    expected = replay(trace, [made], round_robin())
+    found = compiled.replay(trace, made, 1, "round-robin")
+    assert [one.e2e for one in found.outcomes] == pytest.approx(
+        [one.e2e for one in expected.outcomes], rel=1e-9
+    )
+
+
+def test_what_is_not_compiled_is_told():
+    assert compiled.supports(deployment())
+    assert not compiled.supports(deployment("--scheduling-policy=priority"))
+    assert not compiled.supports(deployment("--kv-offloading-size=8"))
+    with pytest.raises(ValueError, match="no adapters and no priorities"):
+        compiled.columns([TraceRequest(0.0, 10, 10, adapter="a")])
+
+
+_Row = tuple[float, int, int, int, int, int]
+
+
+@st.composite
+def days(draw: st.DrawFn) -> list[tuple[str, object]]:
+    """Arrivals in steps of time, between them replicas that come, drain and are killed."""
+    found: list[tuple[str, object]] = []
+    moment = 0.0
+    for _ in range(draw(st.integers(1, 5))):
+        rows: list[_Row] = []
+        for _ in range(draw(st.integers(0, 25))):
+            moment += draw(st.sampled_from([0.0, 0.001, 0.013, 0.11, 2.0]))
+            prompt, output = draw(st.integers(1, 900)), draw(st.sampled_from([1, 2, 17, 60, 200]))
+            prefix = draw(st.sampled_from([-1, -1, 0, 1, 2]))
+            # a part of the prompt, as a system prompt, or all, as in a growing session
+            shared = draw(st.sampled_from([0, prompt // 2, prompt, prompt + output]))
+            pool = draw(st.integers(0, 1))
+            rows.append((moment, pool, prompt, output, prefix, shared))
+        moment += draw(st.sampled_from([0.0, 0.004, 0.5, 30.0]))
+        found.append(("advance", (rows, moment)))
+        event = draw(st.sampled_from(["add", "drain", "kill"]))
+        found.append((event, (draw(st.integers(0, 1)), moment)))
+    return [*found, ("advance", ([], moment + 10_000.0))]
+
+
+def lived(engines: Engines, day: list[tuple[str, object]]) -> list[object]:
+    """What a day gives: ended and lost requests, and the load after each step."""
+    pools = {number: [engines.add(number, 0.0), engines.add(0, 0.0)] for number in (0, 1)}
+    for number, replicas in pools.items():
+        engines.serve(number, replicas)
+    found: list[object] = []
+    sent = 0
+    for event, details in day:
+        if event == "advance":
+            rows, until = details
+            columns = np.array(rows, np.float64).reshape(-1, 6).T
+            whole = columns[1:].astype(np.int64)
+            numbers = np.arange(sent, sent + len(rows))
+            engines.advance(Requests(numbers, columns[0], *whole), until)
+            sent += len(rows)
+            ended = engines.finished()
+            order = np.argsort(ended.number)
+            names = ("number", "replica", "generated", "cached_tokens", "preemptions")
+            found += [getattr(ended, name)[order].tolist() for name in names]
+            for name in ("first_token_seconds", "last_token_seconds"):
+                found.append(getattr(ended, name)[order])
+            load = engines.load()
+            names = ("replica", "running", "waiting", "waiting_tokens")
+            found += [getattr(load, name).tolist() for name in names]
+            found.append(load.kv_usage)
+            continue
+        pool, at = details
+        if event == "add":
+            pools[pool].append(engines.add(1, at))
+            engines.serve(pool, pools[pool])
+        elif len(pools[pool]) > 1:
+            gone = pools[pool].pop(0)
+            if event == "drain":
+                engines.drain(gone, at)
+            else:
+                found.append(engines.kill(gone, at).tolist())
+    return found
+
+
+SMALL = ("--num-gpu-blocks-override=100", "--max-model-len=1500")
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    day=days(),
+    flags=st.sampled_from([("--max-model-len=8192",), SMALL, (*SMALL, "--max-num-batched-tokens=256"),
+                           (*SMALL, "--max-num-seqs=3", "--no-async-scheduling")]),
+    route=st.sampled_from(sorted(ROUTES)),
+)  # fmt: skip
+def test_engines_advanced_in_steps_give_what_those_in_python_give(
+    day: list[tuple[str, object]], flags: tuple[str, ...], route: str
+):
+    kinds = [deployment(*flags), deployment(*flags, GKE_INFERENCE_SIM_ACCELERATOR="nvidia-l4")]
+    routes = {"round-robin": RoundRobin, "least-request": LeastRequest}
+    expected = lived(ReferenceEngines(kinds, routes[route]), day)
+    engines = compiled.CompiledEngines(kinds, route)
+    for one, other in zip(lived(engines, day), expected, strict=True):
+        if isinstance(other, np.ndarray):
+            np.testing.assert_allclose(one, other, rtol=1e-9)  # pyright: ignore[reportArgumentType]
+        else:
+            assert one == other
+    engines.close()
+
+
+def test_a_program_that_ends_is_told():
+    engines = compiled.CompiledEngines([deployment()])
+    engines._process.kill()  # what the system does where memory is missing
+    with pytest.raises(RuntimeError, match="replayer ended with -9"):
+        engines.finished()
