@@ -9,6 +9,7 @@ from simulator.demand.arrivals import MOST, Arrivals, Traffic
 from simulator.demand.default_day import default_day, default_pattern
 from simulator.demand.generated import Generated
 from simulator.demand.pattern import Origin, Pattern
+from simulator.demand.reading import read
 
 __all__ = [
     "MOST",
@@ -19,4 +20,5 @@ __all__ = [
     "Traffic",
     "default_day",
     "default_pattern",
+    "read",
 ]

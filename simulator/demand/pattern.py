@@ -7,8 +7,9 @@ kinds:
   questions: {share: 1, prompt_tokens: 500, output_tokens: 200}
 """
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 import yaml
@@ -61,6 +62,24 @@ def table(lengths: int | tuple[Percentile, ...]) -> NDArray[np.int32]:
     percents, tokens = zip(*lengths, strict=True)
     at = 100 * (np.arange(QUANTILES) + 0.5) / QUANTILES
     return np.rint(np.exp(np.interp(at, percents, np.log(tokens)))).astype(np.int32)
+
+
+PERCENTS = (0, 1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9, 100)
+"""Percentages of distributions that people read."""
+FINE = (*range(100), 99.9, 100)
+"""Percentages of distributions that are only drawn from."""
+
+
+def percentiles_of(
+    values: NDArray[Any], weights: NDArray[Any], percents: Sequence[float] = FINE
+) -> int | tuple[Percentile, ...]:
+    """Return the percentiles of lengths that occur with weights; values rise, and are positive."""
+    if len(values) == 1:
+        return int(values[0])
+    limits = np.cumsum(weights, dtype=float)
+    at = np.searchsorted(limits, np.array(percents) / 100 * limits[-1], side="left")
+    found = values[np.minimum(at, len(values) - 1)]
+    return tuple((percent, int(value)) for percent, value in zip(percents, found, strict=True))
 
 
 class SystemPrompts(Settings):

@@ -8,7 +8,7 @@ the block: the same seed gives the same requests, whatever the size of chunks.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -191,6 +191,7 @@ def _scattered(numbers: NDArray[np.int64], seed: int, purpose: int) -> NDArray[n
 
 
 def groups_of(kind: Kind, rate: float) -> Groups | None:
+    """Return the prefix groups of a stream with a mean rate; None if its prompts share nothing."""
     grouped: Sessions | Documents | None = kind.sessions or kind.documents
     if grouped is None:
         return None
@@ -232,3 +233,19 @@ def _ends(curves: Sequence[Curve], most: int) -> Iterator[float]:
     for number in range(1, int(total[-1] // step) + 1):
         yield float(np.interp(number * step, total, knots))
     yield math.inf
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """Traffic of streams."""
+
+    models: tuple[str, ...]
+    seconds: float
+    make: Callable[[], Sequence[Stream]]
+    """Returns the streams at their start."""
+    teams: tuple[str, ...] = ()
+    regions: tuple[str, ...] = ()
+
+    def chunks(self, most: int = MOST) -> Iterator[Arrivals]:
+        """Yield all requests in the order of arrival, in chunks of at most `most`."""
+        return merged(self.make(), most)

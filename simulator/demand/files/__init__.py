@@ -1,0 +1,1 @@
+"""Readers of traffic files: one module for each form."""

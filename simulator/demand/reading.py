@@ -1,0 +1,77 @@
+"""Traffic from a file of any known form."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import yaml
+
+from gke_inference.catalogue.input_error import InputError, yaml_problem
+from simulator.demand.arrivals import Traffic
+from simulator.demand.files.columns import read_columns
+from simulator.demand.files.inference_perf import is_specification, read_specification
+from simulator.demand.files.lines import check_size, lines
+from simulator.demand.files.mooncake import Mooncake
+from simulator.demand.files.rows import Names
+from simulator.demand.files.servegen import read_clients
+from simulator.demand.files.vllm_bench import read_result
+from simulator.demand.generated import Generated
+from simulator.demand.pattern import MOST_BYTES, read_pattern
+
+
+def read(
+    path: Path, models: Mapping[str, str] | None = None, only_model: str | None = None
+) -> Traffic:
+    """Return the traffic of a file; its form follows from its name and its first line.
+
+    | file | form |
+    |---|---|
+    | folder | ServeGen's client traces |
+    | `.yaml`, `.yml` | the own form, or a specification of inference-perf |
+    | begins with `{` and has `timestamp` in its first line | Mooncake's traces |
+    | begins with `{` | a result of `vllm bench serve` |
+    | otherwise | columns: Azure's traces, BurstGPT's, or the own list; also with gzip |
+
+    Args:
+        path: File or folder.
+        models: Platform's names of models by those in the file; a pattern keeps its own.
+        only_model: Model of all requests, for files without names or instead of them.
+
+    Raises:
+        InputError: The file breaks a rule.
+        OSError: It cannot be read.
+    """
+    names = Names(dict(models or {}), only_model)
+    if path.is_dir():
+        return read_clients(path, names)
+    if path.suffix in {".yaml", ".yml"}:
+        return _of_yaml(path, names)
+    first = next(lines(path), None)
+    if first is None:
+        raise InputError(str(path), "must have requests, got an empty file")
+    if not first[1].startswith("{"):
+        return read_columns(path, names)
+    try:
+        is_line = "timestamp" in json.loads(first[1])
+    except ValueError:
+        is_line = False
+    return Mooncake(path, names) if is_line else read_result(path, names)
+
+
+def _of_yaml(path: Path, names: Names) -> Traffic:
+    check_size(path, MOST_BYTES)
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(str(path), f"must be YAML: {yaml_problem(error)}") from None
+    if is_specification(document):
+        return read_specification(path, names)
+    pattern = read_pattern(path)
+    if names.only is not None or names.renamed:
+        renamed = {
+            names.of(name, f"{path}: models.{name}"): r for name, r in pattern.models.items()
+        }
+        if len(renamed) < len(pattern.models):
+            raise InputError(f"{path}: models", "must keep different names")
+        pattern = pattern.model_copy(update={"models": renamed})
+    return Generated(pattern)
