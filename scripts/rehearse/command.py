@@ -26,7 +26,7 @@ from scripts.terminal.exit_codes import ExitCode
 from scripts.terminal.options import JsonOption, plan_of
 from simulator.demand.arrivals import Traffic
 from simulator.demand.default_day import default_day
-from simulator.engine.stepped import LeastRequest, ReferenceEngines
+from simulator.rehearsal.engines import engines_of
 from simulator.rehearsal.run import Rehearsal
 from twin.drawings.timeline import clock
 from twin.host.paths import TwinPaths
@@ -75,7 +75,7 @@ def rehearse(
         described = describe(plan, manifests(states), states)
     platform = with_faults(described.platform, fault or [])
     traffic = _traffic(plan, described, rate, hours, seed)
-    found = Rehearsal(platform, traffic, ReferenceEngines(platform.engines, LeastRequest))
+    found = Rehearsal(platform, traffic, engines_of(platform))
     if not as_json_:
         for name, why in described.left_out.items():
             console.print(f"{name} is left out: {why}", markup=False, soft_wrap=True)
