@@ -76,18 +76,16 @@ class PrefixIndex:
             (*(head if number < shared else own), str(number), str(size)) for number in range(whole)
         ]
 
-    def scores(self, blocks: Sequence[BlockName], replicas: int) -> list[float]:
+    def scores(self, blocks: Sequence[BlockName], replicas: Sequence[int]) -> list[float]:
         """Return the fraction of the blocks that each replica is believed to hold."""
-        if not blocks:
-            return [0.0] * replicas
-        matched = [0] * replicas
+        matched = dict.fromkeys(replicas, 0)
         for one in blocks:
-            holders = [n for n in range(replicas) if one in self._of.get(n, ())]
+            holders = [number for number in replicas if one in self._of.get(number, ())]
             if not holders:
                 break
             for number in holders:
                 matched[number] += 1
-        return [count / len(blocks) for count in matched]
+        return [count / max(1, len(blocks)) for count in matched.values()]
 
     def add(self, blocks: Sequence[BlockName], number: int, seen: Seen) -> None:
         """Record that a prompt went to a replica."""
@@ -137,23 +135,37 @@ class ModelledPicker:
         """Return the replica for a request, from the state at the last look."""
         return self.pick(request, self._seen or [Seen.of(engine) for engine in engines])
 
-    def pick(self, request: TraceRequest, seen: Sequence[Seen]) -> int:
-        """Return the replica for a request."""
+    def pick(
+        self, request: TraceRequest, seen: Sequence[Seen], replicas: Sequence[int] | None = None
+    ) -> int:
+        """Return the index of the replica for a request.
+
+        Args:
+            request: The request.
+            seen: State of each replica.
+            replicas: Number of each replica, where replicas come and go. By default, its index.
+        """
+        numbers = range(len(seen)) if replicas is None else replicas
         blocks = self._index.blocks(request, seen[0])
         total = [0.0] * len(seen)
         for kind, weight in self._scorers:
-            for number, score in enumerate(self._score(kind, request, seen, blocks)):
+            for number, score in enumerate(self._score(kind, request, seen, blocks, numbers)):
                 total[number] += weight * score
         if self._weighted and any(total):
             chosen = self._choose.choices(range(len(seen)), weights=total)[0]
         else:
             best = max(total)
             chosen = self._choose.choice([n for n, s in enumerate(total) if s == best])
-        self._index.add(blocks, chosen, seen[chosen])
+        self._index.add(blocks, numbers[chosen], seen[chosen])
         return chosen
 
     def _score(
-        self, kind: str, request: TraceRequest, seen: Sequence[Seen], blocks: Sequence[BlockName]
+        self,
+        kind: str,
+        request: TraceRequest,
+        seen: Sequence[Seen],
+        blocks: Sequence[BlockName],
+        numbers: Sequence[int],
     ) -> list[float]:
         if kind == "queue-scorer":
             least, most = min(s.waiting for s in seen), max(s.waiting for s in seen)
@@ -165,7 +177,7 @@ class ModelledPicker:
         if kind == "lora-affinity-scorer":
             return [_lora(request.adapter or "", s) for s in seen]
         if kind == "prefix-cache-scorer":
-            return self._index.scores(blocks, len(seen))
+            return self._index.scores(blocks, numbers)
         raise ValueError(f"scorer must be one of the picker's, got {kind!r}")
 
 
