@@ -17,6 +17,7 @@ from typing import Any
 
 from twin.drawings.timeline import Event, ordered, workload_of
 from twin.host.paths import REPOSITORY, TwinPaths
+from twin.world import scenario as scenarios
 from twin.world.events import Events
 from twin.world.rules import Rules
 
@@ -62,14 +63,10 @@ def record(events: Iterable[Event], scenario: str, speed: float) -> dict[str, An
 
 
 def _after(scenario: str) -> float:
-    from twin.world import scenario as scenarios  # noqa: PLC0415 - only for those without traffic
-
     return scenarios.load(scenarios.find(scenario)).steps[0].after or 0.0
 
 
-def _change(
-    curves: dict[str, list[tuple[float, int]]], name: str, at: float, by: int
-) -> None:
+def _change(curves: dict[str, list[tuple[float, int]]], name: str, at: float, by: int) -> None:
     points = curves.setdefault(name, [])
     before = points[-1][1] if points else 0
     points.append((at, before + by))
@@ -80,9 +77,11 @@ def main() -> None:
     stack, scenario, target = sys.argv[1:4]
     paths = TwinPaths.default()
     found = record(Events(paths.events_file).read(), scenario, Rules.of(paths).speed)
-    traffic = REPOSITORY / "build" / stack / "traffic.json"
-    if traffic.exists():
-        summary = json.loads(traffic.read_text())
+    folder = REPOSITORY / "build" / stack
+    if scenarios.load(scenarios.find(scenario)).traffic is None:
+        found["gap_seconds"] = json.loads((folder / "client.json").read_text())["gap_seconds"]
+    else:
+        summary = json.loads((folder / "traffic.json").read_text())
         found["requests"] = {key: summary[key] for key in ("sent", "answered", "refused", "lost")}
     Path(target).write_text(json.dumps(found) + "\n")
 

@@ -23,10 +23,10 @@ from scripts.shared.engine import Engine
 from scripts.shared.preview_states import manifests, preview_states
 from scripts.terminal.console import CommandError, console, errors, step
 from scripts.terminal.exit_codes import ExitCode
-from scripts.terminal.options import JsonOption, plan_of
+from scripts.terminal.options import JsonOption, check_one, plan_of
 from simulator.demand.arrivals import Traffic
 from simulator.demand.default_day import default_day
-from simulator.rehearsal.engines import engines_of
+from simulator.rehearsal.engines import ROUTE, ROUTES, engines_of
 from simulator.rehearsal.run import Rehearsal
 from twin.drawings.timeline import clock
 from twin.host.paths import TwinPaths
@@ -56,6 +56,10 @@ def rehearse(
             help="Scenario of the twin that happens, from a time after the start; repeat for more.",
         ),
     ] = None,
+    routing: Annotated[
+        str,
+        typer.Option(help="How replicas are chosen: least-request, or picker (closer and slower)."),
+    ] = ROUTE,
     seed: Annotated[int, typer.Option(help="Random seed of the default traffic.")] = 0,
     page: Annotated[
         Path | None, typer.Option(help="Also write a page with pictures to this folder.")
@@ -68,6 +72,7 @@ def rehearse(
         raise CommandError(
             f"STACK: must have clusters and models, got {stack!r}, which has one of them"
         )
+    check_one("--routing", routing, ROUTES)
     if not 0 < hours <= 24 * 31:
         raise CommandError(f"--hours: must be above 0 and at most 744, got {hours:g}")
     with _quiet("Reading the objects of the stack", is_quiet=as_json_):
@@ -75,7 +80,7 @@ def rehearse(
         described = describe(plan, manifests(states), states)
     platform = with_faults(described.platform, fault or [])
     traffic = _traffic(plan, described, rate, hours, seed)
-    found = Rehearsal(platform, traffic, engines_of(platform))
+    found = Rehearsal(platform, traffic, engines_of(platform, routing))
     if not as_json_:
         for name, why in described.left_out.items():
             console.print(f"{name} is left out: {why}", markup=False, soft_wrap=True)

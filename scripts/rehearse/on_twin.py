@@ -15,11 +15,11 @@ from twin.world.scenario import Scenario
 
 _CHARACTERS_PER_TOKEN = 4
 _LEAST_SECONDS = 1.0
-"""Shortest interval of scrapes and of the autoscaler on the twin (rule monitoring.interval.shortest,
-`twin.cluster.controlplane.processes`)."""
+"""Shortest interval of scrapes (rule monitoring.interval.shortest) and of the autoscaler on the
+twin."""
 _STEP = 0.25
 _CLIENT_SECONDS = 0.25
-"""Interval of the client that asks during a scenario without traffic (`scripts.operate.scenario`)."""
+"""Interval of the client that asks during a scenario without traffic."""
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,7 @@ def client_of(scenario: Scenario, model: str, speed: float) -> Recorded:
     return Recorded(_arrivals(at, [16] * len(at), [4] * len(at)), (model,), seconds)
 
 
-def _arrivals(
-    seconds: Sequence[float], prompts: Sequence[int], outputs: Sequence[int]
-) -> Arrivals:
+def _arrivals(seconds: Sequence[float], prompts: Sequence[int], outputs: Sequence[int]) -> Arrivals:
     count = len(seconds)
     return Arrivals(
         np.array(seconds), np.zeros(count, np.int16), np.full(count, -1, np.int16),
@@ -116,12 +114,19 @@ def share_within(
     found: dict[str, float] = {}
     for one in rehearsal.workloads:
         points = ready.get(one.workload.name, ())
-        near = [
-            abs(sample.ready - _at(points, sample)) <= most
-            for sample in one.recorded
-        ]
+        near = [abs(sample.ready - _at(points, sample)) <= most for sample in one.recorded]
         found[one.workload.name] = sum(near) / len(near)
     return found
+
+
+def gap_seconds(rehearsal: Rehearsal) -> float:
+    """Return the longest time in which no request of a rehearsal was answered."""
+    longest = current = 0
+    for series in rehearsal.series.values():
+        for sent, failed in zip(series.sent.tolist(), series.failed.tolist(), strict=True):
+            current = current + 1 if sent and failed == sent else 0
+            longest = max(longest, current)
+    return longest * rehearsal.interval
 
 
 def _at(points: Sequence[tuple[float, int]], sample: Sample) -> int:
