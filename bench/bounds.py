@@ -59,6 +59,11 @@ def _of(key: str, name: object, *fields: str) -> Callable[[list[Row]], float | N
     return value
 
 
+def _slowest_replay(rows: list[Row]) -> float | None:
+    """Return the processor time of a request where it is longest, in microseconds."""
+    return max((round(1e6 / row["requests_per_s"], 2) for row in rows), default=None)
+
+
 def _difference(field: str) -> Callable[[list[Row]], float | None]:
     """Return what the callout adds to a percentile, in milliseconds."""
     through, without = _of("what", "through the callout", field), _of("what", "without it", field)
@@ -143,6 +148,7 @@ BOUNDS: dict[str, tuple[Bound, ...]] = {
             "wrong accelerator, model left out, %", figure("wrong_chip_percent", contests="all"), 3
         ),
     ),
+    "replays": (Bound("slowest, µs of processor time per request", _slowest_replay, 2.0),),
     "callout": (
         Bound("callout, added to p50, ms", _difference("p50_ms"), 2.0),
         Bound("callout, added to p99, ms", _difference("p99_ms"), 8.0),

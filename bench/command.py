@@ -85,6 +85,12 @@ def plan(runs: RunsOption = _RUNS) -> None:
 
 
 @bench.command()
+def replays() -> None:
+    """Measure the speed of the compiled engines, in requests per second of processor time."""
+    _run("replays")
+
+
+@bench.command()
 def accuracy(
     update: Annotated[
         bool,

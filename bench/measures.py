@@ -23,6 +23,7 @@ from bench.ladder import ladder_rows
 from bench.latency.callout import callout_rows
 from bench.plan import plan_rows
 from bench.preview import preview_rows, preview_seconds, serving_rows
+from bench.replays import replay_rows
 from bench.verdict import verdict_rows
 from infra.reading.variants import stack_with_models
 from scripts.shared.engine import Engine
@@ -143,6 +144,7 @@ MEASURES: dict[str, Callable[[Engine, int], list[Row]]] = {
     "disagg": lambda _engine, _runs: _print_rows(disagg.rows()),
     "accuracy": lambda _engine, _runs: _print_rows(accuracy_rows()),
     "plan": lambda _engine, runs: plan_rows(runs),
+    "replays": lambda _engine, _runs: _print_rows(replay_rows()),
     "diffusion": lambda _engine, _runs: diffusion_rows(),
     "ladder": lambda _engine, _runs: ladder_rows(REPOSITORY / "build" / "bench"),
     "gateway": gateway_rows,

@@ -29,6 +29,7 @@ from simulator.engine.replay import (
     uniform,
 )
 from simulator.engine.settings import PREFIX, Deployment, EngineError, deploy
+from simulator.replays.modelled_picker import ModelledPicker
 from simulator.replays.picker_configs import Facts, shipped
 from simulator.replays.planning import picked, read_trace, report_of, requests_of
 from simulator.replays.workloads import MODEL, StageSpec, workloads
@@ -44,8 +45,6 @@ _ROUTES = {
 }
 _PICKER = "picker"
 _SECONDS = 30.0
-_COMPILED_FROM = 20_000
-"""Requests from which on the compiled core is faster, also where it must be compiled first."""
 
 
 def replay(
@@ -187,26 +186,27 @@ def _deployment(model: str, accelerator: str, chips: int, flags: list[str]) -> D
 
 def _cluster(deployments: list[Deployment], routing: str, seed: int) -> Cluster:
     if routing == _PICKER:
-        has_adapters = deployments[0].flags.enable_lora
-        config = shipped(Facts(has_adapters=has_adapters))
-        return picked(deployments, config, seed, HTTP_SECONDS)
+        return picked(deployments, _picker_config(deployments[0]), seed, HTTP_SECONDS)
     if routing == "random":
         return Cluster(deployments, uniform(seed), http_seconds=HTTP_SECONDS)
     return Cluster(deployments, _ROUTES[routing](), http_seconds=HTTP_SECONDS)
 
 
+def _picker_config(deployment: Deployment) -> str:
+    return shipped(Facts(has_adapters=deployment.flags.enable_lora))
+
+
 def _played(
     deployment: Deployment, count: int, routing: str, seed: int, requests: list[TraceRequest]
 ) -> Replay:
-    """Return the outcomes of a trace; of a large one from the compiled core, where it has all."""
+    """Return the outcomes of a trace, from the compiled engines where they can play it."""
     is_plain = not any(each.adapter or each.priority for each in requests)
-    if (
-        len(requests) >= _COMPILED_FROM
-        and routing in compiled.ROUTES
-        and is_plain
-        and compiled.supports(deployment)
-    ):
-        return compiled.replay(requests, deployment, count, routing, HTTP_SECONDS)
+    if is_plain and compiled.supports(deployment) and compiled.is_built():
+        if routing == _PICKER:
+            picker = ModelledPicker(_picker_config(deployment), seed).settings
+            return compiled.replay(requests, deployment, count, picker, HTTP_SECONDS)
+        if routing in compiled.ROUTES:
+            return compiled.replay(requests, deployment, count, routing, HTTP_SECONDS)
     return _cluster([deployment] * count, routing, seed).play(requests)
 
 

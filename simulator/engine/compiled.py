@@ -14,6 +14,7 @@ import struct
 import subprocess
 import weakref
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -47,6 +48,24 @@ _NONE = -1
 _T = TypeVar("_T", np.int32, np.int64, np.float64)
 
 
+@dataclass(frozen=True)
+class PickerSettings:
+    """The endpoint picker of a pool, as `modelled_picker.ModelledPicker` models it."""
+
+    scorers: tuple[str, ...]
+    """Types of the scorers, in the order of the configuration."""
+    weights: tuple[float, ...]
+    is_weighted: bool
+    """Whether the picker draws a replica by its score, instead of taking the best one."""
+    is_tuned: bool
+    """Whether block size and capacity are those of the engines."""
+    block_size: int
+    most_blocks: int
+    most_entries: int
+    """Blocks that it remembers of a replica."""
+    seed: int
+
+
 def is_built() -> bool:
     """Return whether the program is there."""
     return is_cached(module_of(PROGRAM))
@@ -61,6 +80,7 @@ def supports(deployment: Deployment) -> bool:
         or deployment.pooling
         or (flags.pipeline_parallel_size or 1) > 1
         or flags.scheduling_policy == "priority"
+        or flags.enable_lora
         or has_tiers(flags)
     )
 
@@ -70,7 +90,7 @@ class CompiledEngines:
 
     Args:
         kinds: deployments of the kinds of replicas, which `supports` accepts.
-        route: one of `ROUTES`.
+        route: one of `ROUTES`, or the settings of a picker.
         refuses: whether engines refuse what exceeds their longest context.
 
     Raises:
@@ -78,7 +98,11 @@ class CompiledEngines:
     """
 
     def __init__(
-        self, kinds: Sequence[Deployment], route: str = ROUTES[0], *, refuses: bool = True
+        self,
+        kinds: Sequence[Deployment],
+        route: str | PickerSettings = ROUTES[0],
+        *,
+        refuses: bool = True,
     ) -> None:
         self._members = Membership(len(kinds))
         self._process = subprocess.Popen(
@@ -90,7 +114,12 @@ class CompiledEngines:
         )
         self.close = weakref.finalize(self, _end, self._process)
         """End the program; it also ends with the last reference to the engines."""
-        settings = {"kinds": [_kind(each, refuses=refuses) for each in kinds], "route": route}
+        is_picked = isinstance(route, PickerSettings)
+        settings = {
+            "kinds": [_kind(each, refuses=refuses) for each in kinds],
+            "route": "picker" if is_picked else route,
+            "picker": asdict(route) if is_picked else {},
+        }
         self._write(json.dumps(settings).encode() + b"\n")
 
     def add(self, kind: int, at: float) -> int:
@@ -220,7 +249,7 @@ def replay(
     trace: Sequence[TraceRequest],
     deployment: Deployment,
     replicas: int,
-    route: str,
+    route: str | PickerSettings,
     http_seconds: float = 0.0,
 ) -> Replay:
     """Compute the outcomes of a trace on equal replicas with empty caches: see `replay.Cluster`.

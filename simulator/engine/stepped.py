@@ -6,7 +6,7 @@ kills replicas. `ReferenceEngines` runs on `EngineCore` and is the reference.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import count
 from typing import Protocol
 
@@ -44,6 +44,10 @@ class Requests:
         """Return no requests."""
         whole, real = np.zeros(0, np.int64), np.zeros(0)
         return cls(whole, real, whole, whole, whole, whole, whole)
+
+    def part(self, first: int, end: int) -> "Requests":
+        """Return the requests from `first` to before `end`."""
+        return Requests(*(getattr(self, each.name)[first:end] for each in fields(self)))
 
     def check(self, now: float, until: float) -> None:
         """Check lengths, order and sizes.

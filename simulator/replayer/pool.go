@@ -107,11 +107,17 @@ func (p *pool) remove(number int64) {
 			break
 		}
 	}
+	if p.picker != nil {
+		p.picker.drop(number)
+	}
 	p.refresh()
 }
 
 // refresh forgets what is known of members' times.
 func (p *pool) refresh() {
+	if p.picker != nil {
+		p.picker.place(p.members)
+	}
 	p.quiet = make([]float64, len(p.members))
 	p.busy = make([]int32, len(p.members))
 	for index := range p.members {

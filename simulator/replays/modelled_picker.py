@@ -14,10 +14,19 @@ from typing import Any
 
 import yaml
 
+from simulator.engine.compiled import PickerSettings
 from simulator.engine.core import EngineCore
 from simulator.engine.replay import TraceRequest
+from simulator.engine.stepped import Arriving
 
 BlockName = tuple[str, ...]
+SCORERS = (
+    "queue-scorer",
+    "kv-cache-utilization-scorer",
+    "lora-affinity-scorer",
+    "prefix-cache-scorer",
+)
+"""Types of the scorers that are modeled."""
 _PREFIX_PRODUCER = "approx-prefix-cache-producer"
 
 
@@ -48,6 +57,12 @@ class Seen:
             blocks=deployment.kv_blocks,
         )
 
+    @classmethod
+    def idle(cls, engine: EngineCore) -> "Seen":
+        """Return the state of an engine before its metrics are read."""
+        deployment = engine.deployment
+        return cls(block_size=deployment.block_size, blocks=deployment.kv_blocks)
+
 
 @dataclass
 class PrefixIndex:
@@ -70,6 +85,7 @@ class PrefixIndex:
         head = (request.adapter or "", request.group)
         own = (
             *head,
+            str(request.prefix_tokens),
             request.question if request.question is not None else f"own {next(self._own)}",
         )
         return [
@@ -78,14 +94,16 @@ class PrefixIndex:
 
     def scores(self, blocks: Sequence[BlockName], replicas: Sequence[int]) -> list[float]:
         """Return the fraction of the blocks that each replica is believed to hold."""
-        matched = dict.fromkeys(replicas, 0)
+        if not blocks:
+            return [0.0] * len(replicas)
+        matched = [0] * len(replicas)
         for one in blocks:
-            holders = [number for number in replicas if one in self._of.get(number, ())]
+            holders = [n for n, each in enumerate(replicas) if one in self._of.get(each, ())]
             if not holders:
                 break
             for number in holders:
                 matched[number] += 1
-        return [count / max(1, len(blocks)) for count in matched.values()]
+        return [count / len(blocks) for count in matched]
 
     def add(self, blocks: Sequence[BlockName], number: int, seen: Seen) -> None:
         """Record that a prompt went to a replica."""
@@ -115,6 +133,7 @@ class ModelledPicker:
         }
         self._scorers: list[tuple[str, int]] = []
         self._weighted = False
+        self._seed = seed
         found = [plugin for plugin in plugins.values() if plugin["type"] == _PREFIX_PRODUCER]
         self._index = PrefixIndex(found[0].get("parameters", {}) if found else {})
         self._seen: list[Seen] = []
@@ -127,6 +146,28 @@ class ModelledPicker:
                 self._scorers.append((kind, int(entry.get("weight", 1))))
         self._choose = random.Random(seed)  # noqa: S311  # ties, not secrets
 
+    @property
+    def settings(self) -> PickerSettings:
+        """The same picker for the compiled engines.
+
+        Raises:
+            ValueError: a scorer is not modeled.
+        """
+        for kind, _ in self._scorers:
+            if kind not in SCORERS:
+                raise ValueError(f"scorer must be one of {', '.join(SCORERS)}, got {kind!r}")
+        parameters = self._index.parameters
+        return PickerSettings(
+            scorers=tuple(kind for kind, _ in self._scorers),
+            weights=tuple(float(weight) for _, weight in self._scorers),
+            is_weighted=self._weighted,
+            is_tuned=bool(parameters.get("autoTune", True)),
+            block_size=int(parameters.get("blockSizeTokens", 16)),
+            most_blocks=int(parameters.get("maxPrefixBlocksToMatch", 256)),
+            most_entries=int(parameters.get("lruCapacityPerServer", 31250)),
+            seed=self._seed,
+        )
+
     def look(self, engines: Sequence[EngineCore]) -> None:
         """Read the engines' metrics."""
         self._seen = [Seen.of(engine) for engine in engines]
@@ -136,21 +177,24 @@ class ModelledPicker:
         return self.pick(request, self._seen or [Seen.of(engine) for engine in engines])
 
     def pick(
-        self, request: TraceRequest, seen: Sequence[Seen], replicas: Sequence[int] | None = None
+        self,
+        request: TraceRequest,
+        seen: Sequence[Seen],
+        replicas: Sequence[int] | None = None,
     ) -> int:
         """Return the index of the replica for a request.
 
         Args:
-            request: The request.
-            seen: State of each replica.
-            replicas: Number of each replica, where replicas come and go. By default, its index.
+            request: the request.
+            seen: what the last look saw of each replica.
+            replicas: their numbers, by which the picker remembers prompts; by default, the index.
         """
         numbers = range(len(seen)) if replicas is None else replicas
         blocks = self._index.blocks(request, seen[0])
         total = [0.0] * len(seen)
         for kind, weight in self._scorers:
-            for number, score in enumerate(self._score(kind, request, seen, blocks, numbers)):
-                total[number] += weight * score
+            for index, score in enumerate(self._score(kind, request, seen, blocks, numbers)):
+                total[index] += weight * score
         if self._weighted and any(total):
             chosen = self._choose.choices(range(len(seen)), weights=total)[0]
         else:
@@ -165,7 +209,7 @@ class ModelledPicker:
         request: TraceRequest,
         seen: Sequence[Seen],
         blocks: Sequence[BlockName],
-        numbers: Sequence[int],
+        replicas: Sequence[int],
     ) -> list[float]:
         if kind == "queue-scorer":
             least, most = min(s.waiting for s in seen), max(s.waiting for s in seen)
@@ -177,8 +221,43 @@ class ModelledPicker:
         if kind == "lora-affinity-scorer":
             return [_lora(request.adapter or "", s) for s in seen]
         if kind == "prefix-cache-scorer":
-            return self._index.scores(blocks, numbers)
-        raise ValueError(f"scorer must be one of the picker's, got {kind!r}")
+            return self._index.scores(blocks, replicas)
+        raise ValueError(f"scorer must be one of {', '.join(SCORERS)}, got {kind!r}")
+
+
+class PickerRoute:
+    """The modelled picker of a pool whose replicas come and go: a `stepped.PoolRoute`.
+
+    Args:
+        config: EndpointPickerConfig, YAML.
+        seed: seed for breaking ties.
+    """
+
+    def __init__(self, config: str, seed: int = 0) -> None:
+        self._picker = ModelledPicker(config, seed)
+        self._seen: dict[int, Seen] = {}
+
+    def look(self, replicas: Sequence[int], engines: Sequence[EngineCore]) -> None:
+        """Read the engines' metrics."""
+        self._seen = {n: Seen.of(engine) for n, engine in zip(replicas, engines, strict=True)}
+
+    def pick(
+        self, request: Arriving, replicas: Sequence[int], engines: Sequence[EngineCore]
+    ) -> int:
+        """Return the replica for a request; of one added since the last look, none waits."""
+        seen = [
+            self._seen.get(number) or Seen.idle(engine)
+            for number, engine in zip(replicas, engines, strict=True)
+        ]
+        prompt, is_shared = request.prompt_tokens, request.prefix >= 0
+        asked = TraceRequest(
+            0.0,
+            prompt,
+            1,
+            group=str(request.prefix) if is_shared else "",
+            prefix_tokens=min(request.prefix_tokens, prompt) if is_shared else 0,
+        )
+        return self._picker.pick(asked, seen, replicas)
 
 
 def _lora(model: str, seen: Seen) -> float:

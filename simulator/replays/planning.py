@@ -11,10 +11,12 @@ from hashlib import sha256
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from simulator.engine import compiled
 from simulator.engine.replay import Cluster, Replay, TraceRequest
 from simulator.engine.replay import Outcome as Replayed
 from simulator.engine.settings import Deployment
-from simulator.replays.modelled_picker import ModelledPicker
+from simulator.engine.stepped import Engines, ReferenceEngines
+from simulator.replays.modelled_picker import ModelledPicker, PickerRoute
 from simulator.traffic import Outcome, Record, Report, Trace, TraceEntry
 from twin.host.file_problems import rule_of
 
@@ -63,6 +65,19 @@ def picked(
     """
     picker = ModelledPicker(config, seed)
     return Cluster(deployments, picker, picker.look, http_seconds)
+
+
+def picked_engines(kinds: Sequence[Deployment], config: str, seed: int = 0) -> Engines:
+    """Return engines whose pools are behind the modeled picker, compiled where that is possible.
+
+    Args:
+        kinds: deployments of the kinds of replicas.
+        config: EndpointPickerConfig, YAML.
+        seed: seed for breaking ties.
+    """
+    if compiled.is_built() and all(compiled.supports(each) for each in kinds):
+        return compiled.CompiledEngines(kinds, ModelledPicker(config, seed).settings)
+    return ReferenceEngines(kinds, lambda: PickerRoute(config, seed))
 
 
 def report_of(result: Replay) -> Report:

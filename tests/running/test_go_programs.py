@@ -10,7 +10,7 @@ from twin.toolchain.registry import MODULES, modules
 
 pytestmark = pytest.mark.needs_tools
 GATEWAY = Path(__file__).parents[2] / "workloads" / "gateway"
-FOLDERS = [GATEWAY, MODULES / "owncallers"]
+FOLDERS = [GATEWAY, MODULES / "owncallers", GATEWAY.parents[1] / "simulator" / "replayer"]
 
 
 def go(folder: Path, *argv: str) -> None:

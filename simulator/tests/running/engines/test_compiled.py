@@ -14,11 +14,33 @@ from simulator.engine.stepped import (
     Requests,
     RoundRobin,
 )
+from simulator.replays.modelled_picker import ModelledPicker, PickerRoute
+from simulator.replays.picker_configs import UPSTREAM_DEFAULTS, Facts, shipped
+from simulator.replays.planning import picked, picked_engines
 from simulator.tests.unit.engine.support import deployment
 
 pytestmark = pytest.mark.needs_tools
 
-ROUTES = {"round-robin": round_robin, "least-request": least_request}
+ROUTES = {
+    "round-robin": (round_robin, RoundRobin),
+    "least-request": (least_request, LeastRequest),
+}
+SHIPPED = shipped(Facts())
+DRAWN = """
+plugins:
+- {type: prefix-cache-scorer}
+- {type: queue-scorer}
+- {type: weighted-random-picker}
+- {type: approx-prefix-cache-producer, parameters: {autoTune: false, blockSizeTokens: 32,
+   maxPrefixBlocksToMatch: 20, lruCapacityPerServer: 30}}
+schedulingProfiles:
+- plugins:
+  - {pluginRef: prefix-cache-scorer, weight: 3}
+  - {pluginRef: queue-scorer, weight: 2}
+  - {pluginRef: weighted-random-picker}
+"""
+"""A picker that draws by score, and remembers few blocks."""
+PICKERS = {"picker": SHIPPED, "upstream": UPSTREAM_DEFAULTS, "drawn": DRAWN}
 FLAGS = (
     (),
     ("--num-gpu-blocks-override=150", "--max-model-len=2048"),
@@ -54,15 +76,20 @@ def traces(draw: st.DrawFn) -> list[TraceRequest]:
 @given(
     trace=traces(),
     flags=st.sampled_from(FLAGS),
-    route=st.sampled_from(sorted(ROUTES)),
+    route=st.sampled_from([*ROUTES, *PICKERS]),
     replicas=st.integers(1, 3),
 )
 def test_every_request_has_the_times_that_the_engine_in_python_gives(
     trace: list[TraceRequest], flags: tuple[str, ...], route: str, replicas: int
 ):
     made = deployment(*flags)
-    expected = replay(trace, [made] * replicas, ROUTES[route]())
-    found = compiled.replay(trace, made, replicas, route)
+    if route in PICKERS:
+        expected = picked([made] * replicas, PICKERS[route], seed=7).play(trace)
+        settings = ModelledPicker(PICKERS[route], seed=7).settings
+        found = compiled.replay(trace, made, replicas, settings)
+    else:
+        expected = replay(trace, [made] * replicas, ROUTES[route][0]())
+        found = compiled.replay(trace, made, replicas, route)
     assert found.prefix_hit_ratio == expected.prefix_hit_ratio
     for one, other in zip(found.outcomes, expected.outcomes, strict=True):
         assert one.request is other.request
@@ -161,22 +188,32 @@ def lived(engines: Engines, day: list[tuple[str, object]]) -> list[object]:
 
 
 SMALL = ("--num-gpu-blocks-override=100", "--max-model-len=1500")
+STEPPED_FLAGS = (
+    ("--max-model-len=8192",),
+    SMALL,
+    (*SMALL, "--max-num-batched-tokens=256"),
+    (*SMALL, "--max-num-seqs=3", "--no-async-scheduling"),
+)
 
 
 @settings(max_examples=30, deadline=None)
 @given(
     day=days(),
-    flags=st.sampled_from([("--max-model-len=8192",), SMALL, (*SMALL, "--max-num-batched-tokens=256"),
-                           (*SMALL, "--max-num-seqs=3", "--no-async-scheduling")]),
-    route=st.sampled_from(sorted(ROUTES)),
-)  # fmt: skip
+    flags=st.sampled_from(STEPPED_FLAGS),
+    route=st.sampled_from([*ROUTES, *PICKERS]),
+)
 def test_engines_advanced_in_steps_give_what_those_in_python_give(
     day: list[tuple[str, object]], flags: tuple[str, ...], route: str
 ):
     kinds = [deployment(*flags), deployment(*flags, GKE_INFERENCE_SIM_ACCELERATOR="nvidia-l4")]
-    routes = {"round-robin": RoundRobin, "least-request": LeastRequest}
-    expected = lived(ReferenceEngines(kinds, routes[route]), day)
-    engines = compiled.CompiledEngines(kinds, route)
+    if route in PICKERS:
+        reference = ReferenceEngines(kinds, lambda: PickerRoute(PICKERS[route]))
+        engines = picked_engines(kinds, PICKERS[route])
+    else:
+        reference = ReferenceEngines(kinds, ROUTES[route][1])
+        engines = compiled.engines(kinds, route)
+    assert isinstance(engines, compiled.CompiledEngines)
+    expected = lived(reference, day)
     for one, other in zip(lived(engines, day), expected, strict=True):
         if isinstance(other, np.ndarray):
             np.testing.assert_allclose(one, other, rtol=1e-9)  # pyright: ignore[reportArgumentType]
