@@ -219,6 +219,16 @@ def reconcile(
         raise typer.Exit(ExitCode.CHECK_FAILED)
 
 
+def usage_records(stack: str, since: datetime, *, cloud: bool) -> Iterator[dict[str, Any]]:
+    """Yield the usage records of a stack.
+
+    Raises:
+        CommandError: It has no teams.
+        CloudError: Google refuses.
+    """
+    yield from _records(_with_teams(stack), since, cloud=cloud)
+
+
 def _records(plan: Plan, since: datetime, *, cloud: bool) -> Iterator[dict[str, Any]]:
     namespace = plan.names.gateway_namespace()
     if not cloud:

@@ -1,71 +1,25 @@
 """Engines of a platform: compiled ones for the pools that they support, Python for the others."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simulator.engine import compiled
-from simulator.engine.core import EngineCore
-from simulator.engine.replay import TraceRequest
-from simulator.engine.stepped import Arriving, Engines, Finished, Load, ReferenceEngines, Requests
+from simulator.engine.stepped import Engines, Finished, Load, Requests
 from simulator.rehearsal.description import Platform
-from simulator.replays.modelled_picker import ModelledPicker, Seen
 from simulator.replays.picker_configs import Facts, shipped
+from simulator.replays.planning import picked_engines
 
-ROUTE = "least-request"
-"""How compiled engines choose the replica of a request."""
-PICKER = "picker"
-ROUTES = (ROUTE, PICKER)
-
-
-@dataclass
-class PickerRoute:
-    """The modeled endpoint picker as the route of a pool, with the stack's usual scorers."""
-
-    _picker: ModelledPicker = field(
-        default_factory=lambda: ModelledPicker(shipped(Facts(has_adapters=False)))
-    )
-    _seen: dict[int, Seen] = field(default_factory=dict[int, Seen])
-
-    def look(self, replicas: Sequence[int], engines: Sequence[EngineCore]) -> None:
-        """See the engines."""
-        self._seen = {
-            number: Seen.of(engine) for number, engine in zip(replicas, engines, strict=True)
-        }
-
-    def pick(
-        self, request: Arriving, replicas: Sequence[int], engines: Sequence[EngineCore]
-    ) -> int:
-        """Return the index of the replica that the picker chooses."""
-        seen = [
-            self._seen.get(number) or Seen.of(engine)
-            for number, engine in zip(replicas, engines, strict=True)
-        ]
-        has_group = request.prefix >= 0
-        asked = TraceRequest(
-            0.0,
-            request.prompt_tokens,
-            1,
-            group=str(request.prefix) if has_group else "",
-            prefix_tokens=min(request.prefix_tokens, request.prompt_tokens) if has_group else 0,
-        )
-        return self._picker.pick(asked, seen, replicas)
+_CONFIG = shipped(Facts())
+"""The endpoint picker's configuration of a pool."""
 
 
-def engines_of(platform: Platform, route: str = ROUTE) -> Engines:
-    """Return the engines of a platform.
-
-    Args:
-        platform: The platform.
-        route: One of `ROUTES`; the picker's is not compiled.
-    """
-    if route == PICKER:
-        return ReferenceEngines(platform.engines, PickerRoute)
+def engines_of(platform: Platform) -> Engines:
+    """Return the engines of a platform, whose pools are behind the modeled endpoint picker."""
     slow = {at for at, each in enumerate(platform.engines) if not compiled.supports(each)}
     if not slow or len(slow) == len(platform.engines):
-        return compiled.engines(platform.engines, ROUTE)
+        return picked_engines(platform.engines, _CONFIG)
     pools = list(dict.fromkeys((each.pool, each.region) for each in platform.workloads))
     parts = [0] * len(pools)
     for workload in platform.workloads:
@@ -96,7 +50,7 @@ class Divided:
         self._kinds, self._pools = kinds, np.array(pools, np.int64)
         self._own = [[at for at, part in enumerate(kinds) if part == own] for own in (0, 1)]
         self._parts = [
-            compiled.engines([platform.engines[at] for at in own], ROUTE) for own in self._own
+            picked_engines([platform.engines[at] for at in own], _CONFIG) for own in self._own
         ]
         self._places: list[tuple[int, int]] = []
         """Part and number there of each replica."""
