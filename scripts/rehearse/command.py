@@ -23,10 +23,11 @@ from scripts.shared.engine import Engine
 from scripts.shared.preview_states import manifests, preview_states
 from scripts.terminal.console import CommandError, console, errors, step
 from scripts.terminal.exit_codes import ExitCode
-from scripts.terminal.options import JsonOption, check_one, plan_of
+from scripts.terminal.options import JsonOption, plan_of
 from simulator.demand.arrivals import Traffic
 from simulator.demand.default_day import default_day
-from simulator.rehearsal.engines import ROUTE, ROUTES, engines_of
+from simulator.demand.reading import read
+from simulator.rehearsal.engines import engines_of
 from simulator.rehearsal.run import Rehearsal
 from twin.drawings.timeline import clock
 from twin.host.paths import TwinPaths
@@ -56,10 +57,10 @@ def rehearse(
             help="Scenario of the twin that happens, from a time after the start; repeat for more.",
         ),
     ] = None,
-    routing: Annotated[
-        str,
-        typer.Option(help="How replicas are chosen: least-request, or picker (closer and slower)."),
-    ] = ROUTE,
+    traffic: Annotated[
+        Path | None,
+        typer.Option(help="File or folder with traffic, in any form that `traffic` reads."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Random seed of the default traffic.")] = 0,
     page: Annotated[
         Path | None, typer.Option(help="Also write a page with pictures to this folder.")
@@ -72,15 +73,23 @@ def rehearse(
         raise CommandError(
             f"STACK: must have clusters and models, got {stack!r}, which has one of them"
         )
-    check_one("--routing", routing, ROUTES)
     if not 0 < hours <= 24 * 31:
         raise CommandError(f"--hours: must be above 0 and at most 744, got {hours:g}")
     with _quiet("Reading the objects of the stack", is_quiet=as_json_):
         states = preview_states(Engine(TwinPaths.default()), stack)
         described = describe(plan, manifests(states), states)
     platform = with_faults(described.platform, fault or [])
-    traffic = _traffic(plan, described, rate, hours, seed)
-    found = Rehearsal(platform, traffic, engines_of(platform, routing))
+    if traffic is not None and rate:
+        raise CommandError("--rate: must be omitted with --traffic, which has the rates")
+    requests = (
+        _traffic(plan, described, rate, hours, seed)
+        if traffic is None
+        else _from_file(traffic, described)
+    )
+    try:
+        found = Rehearsal(platform, requests, engines_of(platform))
+    except ValueError as error:
+        raise CommandError(f"--traffic: {error}") from None
     if not as_json_:
         for name, why in described.left_out.items():
             console.print(f"{name} is left out: {why}", markup=False, soft_wrap=True)
@@ -141,6 +150,20 @@ def _traffic(
         )
     except (InputError, ValueError) as error:
         raise CommandError(f"--rate: {error}") from None
+
+
+def _from_file(file: Path, described: Described) -> Traffic:
+    """Return the traffic of a file, in which adapters count as their models."""
+    models = [model.name for model in described.platform.models]
+    only = models[0] if len(models) == 1 else None
+    try:
+        found = read(file, described.aliases)
+        return read(file, described.aliases, only) if set(found.models) - {*models} else found
+    except InputError as error:
+        raise CommandError(f"--traffic: {error}") from None
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise CommandError(f"--traffic: must be readable, got {file}: {reason}") from None
 
 
 def _rates(given: list[str], names: list[str]) -> dict[str, float]:

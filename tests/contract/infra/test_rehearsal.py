@@ -13,7 +13,7 @@ from infra.plan import resolve
 from infra.stack import Platform
 from scripts.rehearse.describe import describe
 from scripts.rehearse.on_twin import as_on_twin, client_of, gap_seconds, share_within, traffic_of
-from simulator.rehearsal.engines import PICKER, engines_of
+from simulator.rehearsal.engines import engines_of
 from simulator.rehearsal.run import Rehearsal
 from tests.contract.infra.registered import state
 from tests.contract.infra.resolved import stack
@@ -48,7 +48,7 @@ def rehearsed(local, name, timeline):
         traffic = client_of(scenario, MODEL, timeline["speed"])
     else:
         traffic = traffic_of(scenario, MODEL)
-    found = Rehearsal(platform, traffic, engines_of(platform, PICKER))
+    found = Rehearsal(platform, traffic, engines_of(platform))
     found.run()
     return found
 
