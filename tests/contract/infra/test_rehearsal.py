@@ -30,7 +30,7 @@ def described(platform: Platform, deployed):
     objects = {}
     for seen in made:
         if seen.type.startswith("kubernetes:") and "kind" in seen.inputs:
-            region = next(name for name in plan.regions if seen.provider.endswith(name))
+            region = next(name for name in plan.regions if name in seen.provider)
             cluster = plan.regions[region].cluster_name
             objects.setdefault(cluster, []).append(to_object(seen.inputs))
     return describe(plan, objects, [state("stack", seen) for seen in made])
