@@ -47,6 +47,7 @@ _LOADED = ("initialise", "weights", "compile", "warm-up")
 _REPLICAS = "gke-inference/replicas"
 _FAILURES = 5
 _GROUP = "LeaderWorkerSet"
+_RUNNING: Signal = "running"
 
 
 @dataclass
@@ -134,11 +135,7 @@ class _Describer:
             for name, model in self._plan.platform.models.items()
             for adapter in model.adapters
         }
-        contexts = {
-            name: int(model.context)
-            for name, model in self._plan.platform.models.items()
-            if model.context is not None
-        }
+        contexts = {name: model.context for name, model in self._plan.platform.models.items()}
         return Described(platform, self._left_out, aliases, contexts)
 
     # -- models and teams
@@ -165,8 +162,6 @@ class _Describer:
         clients = self._plan.clients
         if clients is None:
             return {}
-        regions = max(1, len(self._plan.front.regions))
-        del regions  # the gate of each region has its own share of a limit
         return {
             name: Limit(
                 team.requests_per_minute,
@@ -194,7 +189,7 @@ class _Describer:
 
     def _pools(self, region: RegionPlan, zones: tuple[str, ...]) -> Iterator[PoolSpec]:
         for state in self._states:
-            inputs = state.get("inputs") or {}
+            inputs: JsonObject = state.get("inputs") or {}
             if state["type"] != _NODE_POOL or inputs.get("cluster") != region.cluster_name:
                 continue
             placed = tuple(inputs.get("nodeLocations") or zones)

@@ -5,7 +5,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from numpy.typing import NDArray
 
 from scripts.rehearse.result import Result
 from scripts.rehearse.show import headlines
@@ -55,10 +57,10 @@ def panels(found: Result) -> Iterator[Panel]:
     rehearsal = found.rehearsal
     for name, series in rehearsal.series.items():
 
-        def rates(counts, label: str, *, dashed: bool = False) -> Curve:
+        def rates(counts: NDArray[np.int64], label: str, *, dashed: bool = False) -> Curve:
             points = tuple(
                 (at * rehearsal.interval / 3600, float(count) / rehearsal.interval)
-                for at, count in enumerate(counts)
+                for at, count in enumerate(counts.tolist())
             )
             return Curve(label, points, dashed)
 

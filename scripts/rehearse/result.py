@@ -1,6 +1,7 @@
 """The result of a rehearsal: requests, objectives, dollars, replicas. Free of text and colors."""
 
-from collections import Counter
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from planner.amount import HOURS_PER_MONTH
 from simulator.rehearsal.accounts import PERCENTILE, Outcomes
 from simulator.rehearsal.run import Rehearsal, usd_per_hour
 
+_Sums = defaultdict[str, float]
 _PERCENTILES = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
 
 
@@ -140,7 +142,7 @@ def _budget(budget: Budget, cost: StackCost, accelerators: float) -> BudgetCheck
     return BudgetCheck(counted * HOURS_PER_MONTH, limit)
 
 
-def _objectives(rehearsal: Rehearsal, by_model: dict[str, Outcomes]):
+def _objectives(rehearsal: Rehearsal, by_model: dict[str, Outcomes]) -> Iterator[Objective]:
     for model in rehearsal.platform.models:
         found = by_model[model.name]
         if not found.sent:
@@ -160,32 +162,32 @@ def spent_by(rehearsal: Rehearsal) -> Spent:
     names = {
         version: model.name for model in rehearsal.platform.models for version, _ in model.versions
     }
-    keys: dict[str, Counter[str]] = {
-        "model": Counter(), "region": Counter(), "provisioning": Counter(), "team": Counter()
-    }  # fmt: skip
-    without: Counter[str] = Counter()
+    by_model, by_region, by_provisioning, by_team, without = (_Sums(float) for _ in range(5))
     for bought, seconds in rehearsal.machines.items():
         price = usd_per_hour(bought)
         if price is None:
             without[f"{bought.machine} {bought.provisioning} in {bought.region}"] += seconds / 3600
             continue
         usd = price * seconds / 3600
-        keys["model"][names.get(bought.pool, "no model")] += usd
-        keys["region"][bought.region] += usd
-        keys["provisioning"][bought.provisioning] += usd
-    for model, usd in keys["model"].items():
+        by_model[names.get(bought.pool, "no model")] += usd
+        by_region[bought.region] += usd
+        by_provisioning[bought.provisioning] += usd
+    for model, usd in by_model.items():
         tokens = {team: count for (of, team), count in rehearsal.team_tokens.items() if of == model}
         whole = sum(tokens.values())
         for team, count in tokens.items():
-            keys["team"][team] += usd * count / whole
+            by_team[team] += usd * count / whole
         if not whole:
-            keys["team"]["no team"] += usd
+            by_team["no team"] += usd
+    total = sum(by_region.values())
     return Spent(
-        float(sum(keys["region"].values())),
-        *({name: float(usd) for name, usd in keys[key].items()}
-          for key in ("model", "region", "provisioning", "team")),
-        {name: float(hours) for name, hours in without.items()},
-    )  # fmt: skip
+        total,
+        dict(by_model),
+        dict(by_region),
+        dict(by_provisioning),
+        dict(by_team),
+        dict(without),
+    )
 
 
 def as_json(found: Result, stack: str) -> dict[str, Any]:

@@ -88,7 +88,10 @@ def _workloads(found: Result) -> Listing:
     for one in found.rehearsal.workloads:
         ready = [each.ready for each in one.recorded] or [0]
         missing = sum(one.missing.values()) / 3600
-        why = ", ".join(f"{s / 3600:.1f} h {reason}" for reason, s in one.missing.most_common())
+        why = ", ".join(
+            f"{s / 3600:.1f} h {reason}"
+            for reason, s in sorted(one.missing.items(), key=lambda each: -each[1])
+        )
         table.add_row(
             one.workload.name, one.workload.region, str(min(ready)),
             f"{sum(ready) / len(ready):.1f}", str(max(ready)), f"{missing:.1f}", why or "-",

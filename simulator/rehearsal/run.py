@@ -5,7 +5,7 @@ run on simulated engines. Every decision is a function that the twin uses as wel
 algorithm of a program that the twin runs (`horizontal`).
 """
 
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -35,6 +35,9 @@ _WARM_SECONDS = 7200.0
 _NO_TEAM = "no team"
 
 
+Seen = tuple[float, dict[Replica, tuple[int, int, float]], int]
+
+
 @dataclass
 class Running:
     """A workload during the rehearsal."""
@@ -42,12 +45,10 @@ class Running:
     workload: Workload
     wanted: int
     history: History = field(default_factory=History)
-    samples: "deque[tuple[float, dict[Replica, tuple[int, int, float]], int]]" = field(
-        default_factory=lambda: deque(maxlen=64)
-    )
+    samples: deque[Seen] = field(default_factory=lambda: deque(maxlen=64))
     """(seconds, (waiting, running, KV usage) of each ready replica, replicas without a node)."""
     recorded: list[Sample] = field(default_factory=list[Sample])
-    missing: Counter[str] = field(default_factory=Counter[str])
+    missing: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     """Replica-seconds that were wanted and not ready, by reason."""
     replicas: list[Replica] = field(default_factory=list[Replica])
 
@@ -114,7 +115,7 @@ class Rehearsal:
         self.teams: dict[str, Outcomes] = {}
         self.team_tokens: Counter[tuple[str, str]] = Counter()
         """Tokens of answered requests, by model and team."""
-        self.machines: Counter[Bought] = Counter()
+        self.machines: defaultdict[Bought, float] = defaultdict(float)
         """Machine-seconds."""
         self.chips: list[tuple[float, Counter[tuple[str, str]]]] = []
         """Chips on nodes that are ready, by accelerator and provisioning, over time."""
@@ -349,7 +350,7 @@ class Rehearsal:
             unplaced = sum(not each.nodes for each in running.present)
             running.samples.append((now, values, unplaced))
 
-    def _newest(self, running: Running, now: float):
+    def _newest(self, running: Running, now: float) -> Seen | None:
         """Return the newest sample that can be queried; None without one."""
         latest = now - self._rules.scaled("metrics.ingestion")
         oldest = latest - self._rules.scaled("metrics.window")
