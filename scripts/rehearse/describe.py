@@ -6,7 +6,7 @@ twin reads it. Latency objectives, limits and start times are the plan's.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from gke_inference.catalogue.engines import engine
 from infra.estimate.cold_starts import starts
@@ -47,7 +47,7 @@ _LOADED = ("initialise", "weights", "compile", "warm-up")
 _REPLICAS = "gke-inference/replicas"
 _FAILURES = 5
 _GROUP = "LeaderWorkerSet"
-_RUNNING: Signal = "running"
+_RUNNING: Final = "running"
 
 
 @dataclass

@@ -2,6 +2,8 @@
 
 import contextlib
 import io
+from argparse import Namespace
+from dataclasses import replace
 
 from gke_inference.catalogue.rungs import Rung
 from infra.plan import ServedModel
@@ -46,7 +48,7 @@ def settings_of(served: ServedModel, rung: Rung, template: JsonObject) -> Deploy
         try:
             argv = engines.arguments(container, variables, dialect)
             if dialect is engines.VLLM:
-                return deploy(vllm_flags.parse(argv), environment)
+                return _without_adapters(deploy(vllm_flags.parse(argv), environment))
             if dialect.title == "SGLang":
                 return sglang_flags.settle(argv, environment).deployment
             if dialect.title == "Text Generation Inference":
@@ -58,6 +60,11 @@ def settings_of(served: ServedModel, rung: Rung, template: JsonObject) -> Deploy
         else:
             reason = f"{dialect.title} reads its settings from a model repository"
     raise NotSimulatedError(f"the engine does not start on {rung.label}: {reason}")
+
+
+def _without_adapters(made: Deployment) -> Deployment:
+    """Return an engine for requests that name no adapter; its memory is that of the given one."""
+    return replace(made, flags=Namespace(**{**vars(made.flags), "enable_lora": False}), adapters={})
 
 
 def _engine_of(template: JsonObject, kind: str) -> JsonObject | None:

@@ -1,7 +1,6 @@
 """A stack becomes a rehearsal, which does what the twin did under the same traffic and fault.
 
-The soak form on a live twin is `tests/soak/test_rehearsal.py`. The timelines are files of
-`scripts.develop.twin_timeline`.
+The timelines are files of `scripts.develop.twin_timeline`.
 """
 
 import json
