@@ -87,6 +87,7 @@ class Open:
     def __init__(self) -> None:
         self._size = 0
         self._free = np.zeros(0, np.int64)
+        self._is_open = np.zeros(0, np.bool_)
         self.seconds = np.zeros(0)
         self.model = np.zeros(0, np.int64)
         self.region = np.zeros(0, np.int64)
@@ -99,15 +100,21 @@ class Open:
             more = max(count - len(self._free), self._size, 1024)
             self._free = np.concatenate((self._free, np.arange(self._size, self._size + more)))
             self._size += more
-            for name in ("seconds", "model", "region", "team", "prompt_tokens"):
+            for name in ("seconds", "model", "region", "team", "prompt_tokens", "_is_open"):
                 old = getattr(self, name)
                 setattr(self, name, np.concatenate((old, np.zeros(more, old.dtype))))
         taken, self._free = self._free[:count], self._free[count:]
+        self._is_open[taken] = True
         return taken
 
     def release(self, numbers: Numbers) -> None:
         """Make numbers available again."""
+        self._is_open[numbers] = False
         self._free = np.concatenate((self._free, numbers))
+
+    def numbers(self) -> Numbers:
+        """Return the numbers of open requests."""
+        return np.flatnonzero(self._is_open)
 
     @property
     def count(self) -> int:

@@ -188,9 +188,7 @@ class Rehearsal:
         self.log.events.clear()
 
     def _close(self) -> None:
-        left = self._open.count
-        if left:
-            self.log.add(self.now, "requests.open", "", f"{left} requests have not ended")
+        self._fail(self._open.numbers(), TIMEOUT, "cut")  # all are older than the longest timeout
         for node in self._nodes():
             self._bill(node, self._started + self.traffic.seconds)
 
