@@ -6,7 +6,7 @@ twin reads it. Latency objectives, limits and start times are the plan's.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any
 
 from gke_inference.catalogue.engines import engine
 from infra.estimate.cold_starts import starts
@@ -47,7 +47,6 @@ _LOADED = ("initialise", "weights", "compile", "warm-up")
 _REPLICAS = "gke-inference/replicas"
 _FAILURES = 5
 _GROUP = "LeaderWorkerSet"
-_RUNNING: Final = "running"
 
 
 @dataclass
@@ -341,9 +340,8 @@ def _signals(served: ServedModel, metrics: Sequence[horizontal.Metric]) -> dict[
         if metric.is_external:
             continue
         bare = metric.name.split("|")[1]
-        signal = next(
-            (signal for name, signal in known.items() if name.partition("{")[0] == bare), None
-        )
+        by_name: dict[str, Signal] = {name.partition("{")[0]: known[name] for name in known}
+        signal = by_name.get(bare)
         if signal is None:
             raise NotSimulatedError(f"the metric {bare} of its autoscaler is not simulated")
         found[metric.name] = signal
