@@ -11,7 +11,7 @@ BIN := .venv/bin
 RUN := $(BIN)/gke-inference
 READY := .venv/.ready
 
-.PHONY: help up down doctor status test test-contract test-unit test-running soak audit lint lint-style lint-types format preview render bench docs docs-serve tools lock clean
+.PHONY: help up down doctor status test test-contract test-unit test-running soak audit lint lint-style lint-types format preview rehearse render bench docs docs-serve tools lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -43,6 +43,9 @@ status: $(READY) ## show the replicas of STACK: location, rung and price
 
 preview: $(READY) ## preview STACK with the policy pack, on the twin
 	@$(RUN) preview --stack $(STACK)
+
+rehearse: $(READY) ## rehearse a day of STACK in virtual time
+	@$(RUN) rehearse $(STACK)
 
 render: $(READY) ## write every object and resource of STACK, and a report, to build/STACK/
 	@$(RUN) render --stack $(STACK)

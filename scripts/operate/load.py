@@ -21,6 +21,7 @@ from twin.drawings.timeline import Event, lane_of, ordered
 from twin.host.paths import TwinPaths
 from twin.world.events import Events
 from twin.world.nearness import CLIENT_REGION
+from twin.world.rules import Rules
 from twin.world.scenario import Traffic
 
 _SEED = 20261121
@@ -144,7 +145,7 @@ def print_report(report: Report, folder: Path) -> None:
 
 
 def plot(paths: TwinPaths, events: Sequence[Event], begun: float, file: Path, title: str) -> None:
-    """Plot the events since `begun` as curves.
+    """Plot the events since `begun` as curves, and write these to a JSON file beside the drawing.
 
     Args:
         paths: Paths of the twin.
@@ -166,6 +167,14 @@ def plot(paths: TwinPaths, events: Sequence[Event], begun: float, file: Path, ti
         if event["kind"] == "scenario.step" and event["time"] >= begun
     ]
     save(found, marks, file, title)
+    curves = {
+        "panels": {
+            panel.title: {curve.label: curve.points for curve in panel.curves} for panel in found
+        },
+        "marks": marks,
+        "speed": Rules.of(paths).speed,
+    }
+    file.with_suffix(".json").write_text(json.dumps(curves) + "\n")
 
 
 def panels(paths: TwinPaths, events: Sequence[Event], begun: float, ended: float) -> list[Panel]:

@@ -1,5 +1,6 @@
 """Plays a scenario on the running platform while a client sends requests."""
 
+import json
 import os
 import threading
 import time
@@ -117,8 +118,7 @@ def _step_done(done: scenarios.Step) -> None:
 def _with_client(
     runner: scenarios.ScenarioRunner, paths: TwinPaths, endpoint: str, model: str, folder: Path
 ) -> tuple[bool, _Print]:
-    """Play the steps while one client sends requests."""
-    del folder
+    """Play the steps while one client sends requests; write its outcome to `client.json`."""
     client = Client(endpoint, model, Events(paths.events_file))
     client.start()
     try:
@@ -130,6 +130,12 @@ def _with_client(
     def print_outcome(happened: Sequence[Event], begun: float) -> None:
         del happened, begun
         gap = client.longest_gap_seconds
+        outcome = {
+            "answered": client.answered,
+            "refused": client.refused,
+            "gap_seconds": round(gap, 2),
+        }
+        (folder / "client.json").write_text(json.dumps(outcome) + "\n")
         console.print(
             f"Client: {client.answered} answered, {client.refused} refused; longest time without "
             f"an answer {gap:.1f} s ({gap * Rules.of(paths).speed / 60:.0f} min in real time)"

@@ -56,6 +56,7 @@ CHECKS = MappingProxyType(
         "preview": "The update breaks a mandatory policy, or deletes or replaces a protected "
         "resource.",
         "quota": "A quota is insufficient for the stack.",
+        "rehearse": "A latency objective or the budget of the stack does not hold.",
         "render": "With `--check`, the API server or the `gcp` provider rejects a rendered object; "
         "with `--git` or `--oci`, an image of a delivered object does not exist yet.",
         "schema --check": "The schema file is out of date.",

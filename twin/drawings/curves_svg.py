@@ -30,7 +30,11 @@ class Panel:
 
 
 def save(
-    panels: Sequence[Panel], marks: Sequence[tuple[float, str]], file: Path, title: str
+    panels: Sequence[Panel],
+    marks: Sequence[tuple[float, str]],
+    file: Path,
+    title: str,
+    x_label: str = "seconds on the wall",
 ) -> None:
     """Draw panels into an SVG file.
 
@@ -39,6 +43,7 @@ def save(
         marks: time in seconds and text of events, each drawn as a line through all panels.
         file: output file.
         title: title above the drawing.
+        x_label: unit of the times.
     """
     pyplot = svg.pyplot()
     size = (_WIDTH_INCHES, 1.0 + _PANEL_INCHES * len(panels))
@@ -60,7 +65,7 @@ def save(
             fontsize=7,
         )
     top.set_title(title, fontsize=10, pad=22)
-    bottom.set_xlabel("seconds on the wall", fontsize=8)
+    bottom.set_xlabel(x_label, fontsize=8)
     svg.write(pyplot, figure, file)
 
 

@@ -14,7 +14,7 @@ from twin.cluster.autoscaler import buffers as capacity_buffers
 from twin.cluster.autoscaler import rungs as autoscaler_rungs
 from twin.cluster.autoscaler.events import EventRecorder
 from twin.cluster.autoscaler.migration import Migrations
-from twin.cluster.autoscaler.plan import Scan, Verdict, plan
+from twin.cluster.autoscaler.plan import Scan, Verdict, cooldown_rule, forms, plan
 from twin.cluster.autoscaler.pods import Pod, Room
 from twin.cluster.autoscaler.queued import QueuedRequests
 from twin.cluster.autoscaler.rungs import Class, Offer, Rung
@@ -27,7 +27,7 @@ from twin.cluster.nodes import node_objects as nodes
 from twin.cluster.nodes.provisioning import Group, Provisioner
 from twin.host.paths import TwinPaths
 from twin.wire.kube import JsonObject, KubeError
-from twin.world.capacity import Answer, World, claim_for
+from twin.world.capacity import Answer, World
 from twin.world.store import list_resources
 
 _LOG = logging.getLogger(__name__)
@@ -160,7 +160,7 @@ class Autoscaler:
             return self._enqueue(found), first
         answer: Answer | None = None
         for offer in found:
-            for shape in self._forms(offer):
+            for shape in forms(offer, self._named(offer), self._provisioner.ledger.world()):
                 answer, group = self._provisioner.request(
                     shape, offer.zone, offer.hosts, rung=_index(offer)
                 )
@@ -170,27 +170,6 @@ class Autoscaler:
         if answer is None:
             raise ValueError("no offer to ask for")
         return answer, first
-
-    def _forms(self, offer: Offer) -> list[nodes.NodeShape]:
-        """Return the shapes to request in order; AnyBestEffort tries reservations first."""
-        shape = self._named(offer)
-        if not offer.rung.any_reservation:
-            return [shape]
-        world = self._provisioner.ledger.world()
-        names = [line.reservation for line in world.stock if line.reservation is not None]
-        forms: list[nodes.NodeShape] = []
-        for name in names:
-            form = replace(shape, provisioning="reservation", reservation=name)
-            claim = claim_for(
-                form.machine,
-                node="",
-                zone=offer.zone,
-                provisioning="reservation",
-                reservation=name,
-            )
-            if any(line.covers(claim) for line in world.stock):
-                forms.append(form)
-        return [*forms, shape]
 
     def _named(self, offer: Offer) -> nodes.NodeShape:
         """Return the shape with its node pool; each slice has its own pool."""
@@ -247,8 +226,7 @@ class Autoscaler:
 
     def _cool(self, name: str, rung: Rung, zone: str, answer: Answer) -> None:
         rules = self._ctx.rules
-        quota = answer.outcome == "quota"
-        rule = "rung.quota.cooldown" if quota else "rung.cooldown"
+        rule = cooldown_rule(answer)
         seconds = rules.scaled(rule)
         self._cooling[name, rung.index] = time.monotonic() + seconds
         facts = {
@@ -257,7 +235,7 @@ class Autoscaler:
             "rung": rung.index,
             "zone": zone,
         }
-        kind = "rung.quota" if quota else "rung.stockout"
+        kind = "rung.quota" if answer.outcome == "quota" else "rung.stockout"
         self._ctx.events.emit(kind, rung.title, answer.message, **facts, code=answer.code)
         self._ctx.events.emit(
             "rung.cooldown",

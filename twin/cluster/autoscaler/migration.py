@@ -6,7 +6,7 @@ a time.
 """
 
 import time
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, replace
 
 from twin.cluster.autoscaler.plan import pack
@@ -15,6 +15,7 @@ from twin.cluster.autoscaler.rungs import Class, Offer, Rung, offers, room_of
 from twin.cluster.autoscaler.state import Cluster, Node
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.nodes import node_objects as nodes
+from twin.cluster.nodes.pool_spec import PoolSpec
 from twin.cluster.nodes.provisioning import Provisioner
 from twin.wire.kube import JsonObject, KubeError
 
@@ -43,17 +44,31 @@ def position(klass: Class, node: Node) -> int | None:
 
 
 def better(
-    klass: Class, cluster: Cluster, place: int, pods: list[Pod], is_cooling: IsCooling
+    klass: Class,
+    pools: Mapping[str, PoolSpec],
+    pool_counts: Mapping[str, dict[str, int]],
+    place: int,
+    pods: list[Pod],
+    is_cooling: IsCooling,
 ) -> list[tuple[Rung, list[Offer]]]:
-    """Return the rungs above an index that could hold some pods, best first, and their offers."""
+    """Return the rungs above an index that could hold some pods, best first, and their offers.
+
+    Args:
+        klass: Compute class of the pods.
+        pools: Node pools by name.
+        pool_counts: Nodes by pool and zone.
+        place: Index of the rung that the pods run on.
+        pods: Pods that move together.
+        is_cooling: Returns whether a rung of a class is in its cooldown.
+    """
     found: list[tuple[Rung, list[Offer]]] = []
     for rung in klass.rungs[:place]:
         if is_cooling(klass.name, rung):
             continue
-        possible, _ = offers(rung, pods[0], klass, cluster.pools)
+        possible, _ = offers(rung, pods[0], klass, pools)
         fitting: list[Offer] = []
         for offer in possible:
-            counts = cluster.pool_counts.get(offer.pool.name, {}) if offer.pool else {}
+            counts = pool_counts.get(offer.pool.name, {}) if offer.pool else {}
             if offer.pool is not None and not offer.pool.may_grow(counts, offer.zone):
                 continue
             rooms = [room_of(offer.shape, offer.zone) for _ in range(offer.hosts)]
@@ -106,7 +121,9 @@ class Migrations:
             pods = [pod for node in groups[key] for pod in node.pods if not pod.daemon]
             if place_of(key) == 0 or not pods:
                 continue
-            for rung, found in better(klass, cluster, place_of(key), pods, is_cooling):
+            for rung, found in better(
+                klass, cluster.pools, cluster.pool_counts, place_of(key), pods, is_cooling
+            ):
                 target = self._make_room(cluster, klass, rung, found, pods)
                 if target is not None:
                     self._moves[klass.name] = Move(key, target, rung)

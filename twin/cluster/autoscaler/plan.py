@@ -5,13 +5,14 @@ Capacity is requested through a function, so that tests can decide the answer.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from twin.cluster.autoscaler.pods import Pod, Room, may_share_pool, refusal
 from twin.cluster.autoscaler.rungs import Class, Offer, Rung, anyway_rung, offers, room_of
+from twin.cluster.nodes.node_objects import NodeShape
 from twin.cluster.nodes.pool_spec import PoolSpec
-from twin.world.capacity import Answer
+from twin.world.capacity import Answer, World, claim_for
 
 Ask = Callable[[Sequence[Offer]], tuple[Answer, Offer]]
 """Requests the first available offer; returns the answer and its offer."""
@@ -145,3 +146,30 @@ def _below_maximum(scan: Scan, offer: Offer) -> bool:
     if offer.pool is None:
         return True
     return offer.pool.may_grow(scan.pool_counts.get(offer.pool.name, {}), offer.zone)
+
+
+def forms(offer: Offer, shape: NodeShape, world: World) -> list[NodeShape]:
+    """Return the shapes to request in order; AnyBestEffort tries reservations first.
+
+    Args:
+        offer: Offer of a rung.
+        shape: Its shape, in the pool that the nodes get.
+        world: The world, with the reservations that it has.
+    """
+    if not offer.rung.any_reservation:
+        return [shape]
+    names = [line.reservation for line in world.stock if line.reservation is not None]
+    found: list[NodeShape] = []
+    for name in names:
+        form = replace(shape, provisioning="reservation", reservation=name)
+        claim = claim_for(
+            form.machine, node="", zone=offer.zone, provisioning="reservation", reservation=name
+        )
+        if any(line.covers(claim) for line in world.stock):
+            found.append(form)
+    return [*found, shape]
+
+
+def cooldown_rule(answer: Answer) -> str:
+    """Return the rule with the time for which a rung is not retried after a refusal."""
+    return "rung.quota.cooldown" if answer.outcome == "quota" else "rung.cooldown"

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 from twin.cluster.autoscaler.pods import refusal
+from twin.cluster.autoscaler.rungs import Class
 from twin.cluster.autoscaler.state import Cluster, Node
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.fields import parts
@@ -13,6 +14,7 @@ from twin.cluster.base.pace import LOOK_SECONDS
 from twin.cluster.nodes import node_objects as nodes
 from twin.cluster.nodes.provisioning import Group, Provisioner, delete_pod
 from twin.wire.kube import KubeError
+from twin.world.rules import Rules
 
 
 @dataclass
@@ -85,8 +87,7 @@ class Shrinker:
                 del self._notices[key]
 
     def _give_notice(self, key: str, group: list[Node], reason: str, now: float) -> None:
-        rule = _NOTICES.get(reason)
-        seconds = 0.0 if rule is None else self._ctx.rules.scaled(rule)
+        seconds = notice_seconds(reason, self._ctx.rules)
         self._notices[key] = _Notice(reason, now + seconds)
         for node in group:
             self._ctx.events.emit(
@@ -126,7 +127,8 @@ class Shrinker:
                 continue
             if all(node.empty for node in group) and not self._is_awaited(cluster, group):
                 idle[key] = self._empty_since.get(key, now)
-                if now - idle[key] >= self._delay(cluster, group[0]):
+                klass = cluster.classes.get(group[0].labels.get(nodes.CLASS_LABEL, ""))
+                if now - idle[key] >= removal_delay(klass, self._ctx.rules):
                     self._remove(group, "empty")
                     counts = cluster.pool_counts.get(group[0].pool, {})
                     counts[group[0].zone] = counts.get(group[0].zone, 0) - len(group)
@@ -146,13 +148,6 @@ class Shrinker:
             return spec.may_shrink(cluster.pool_counts.get(first.pool, {}), first.zone)
         return first.labels.get("cloud.google.com/gke-nodepool-autoprovisioned") == "true"
 
-    def _delay(self, cluster: Cluster, node: Node) -> float:
-        rules = self._ctx.rules
-        klass = cluster.classes.get(node.labels.get(nodes.CLASS_LABEL, ""))
-        if klass is not None and klass.consolidation_delay_seconds is not None:
-            return klass.consolidation_delay_seconds / rules.speed
-        return rules.scaled("node.scale-down.delay")
-
 
 _NOTICES = {
     "preempted": "node.spot.notice",
@@ -166,3 +161,26 @@ _ENDS = {
     "ended": "reservation ended",
     "outage": "zone is down",
 }
+
+
+def removal_delay(klass: Class | None, rules: Rules) -> float:
+    """Return for how long a node must be empty before it is removed, on the clock of the rules.
+
+    Args:
+        klass: Compute class of the node; None for one without.
+        rules: The rules.
+    """
+    if klass is not None and klass.consolidation_delay_seconds is not None:
+        return klass.consolidation_delay_seconds / rules.speed
+    return rules.scaled("node.scale-down.delay")
+
+
+def notice_seconds(reason: str, rules: Rules) -> float:
+    """Return the time between a notice and the end of a machine, on the clock of the rules.
+
+    Args:
+        reason: A reason of `twin.world.capacity.to_take_away`.
+        rules: The rules.
+    """
+    rule = _NOTICES.get(reason)
+    return 0.0 if rule is None else rules.scaled(rule)

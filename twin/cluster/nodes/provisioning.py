@@ -21,6 +21,7 @@ from twin.cluster.nodes.policies import refused_placement
 from twin.wire.kube import JsonObject, KubeError
 from twin.world.capacity import Answer, Claim, claim_for
 from twin.world.capacity_ledger import Ledger
+from twin.world.rules import Rules
 
 _LOG = logging.getLogger(__name__)
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
@@ -102,19 +103,12 @@ class Provisioner:
         cluster = self._ctx.spec.name
         return tuple(nodes.node_name(cluster, shape.pool, unique()) for _ in range(count))
 
-    def creation_seconds(self, shape: NodeShape) -> float:
-        """Return the time until nodes of a shape register, on the twin's clock."""
-        seconds = self._ctx.rules.scaled(f"node.create.{shape.machine.kind}")
-        if nodes.installs_driver(shape):  # part of the rule's time
-            seconds -= self._ctx.rules.scaled("node.gpu.driver")
-        return seconds
-
     def request(
         self, shape: NodeShape, zone: str, hosts: int = 1, *, rung: int | None = None
     ) -> tuple[Answer, Group]:
         """Request a group of nodes now; if granted, they register after their creation time."""
         names = self.new_names(shape, hosts)
-        ready_at = time.monotonic() + self.creation_seconds(shape)
+        ready_at = time.monotonic() + creation_seconds(shape, self._ctx.rules)
         group = Group(names[0], shape, zone, names, rung, ready_at)
         answer = self._refused(group) or self.ledger.acquire(group.claims)
         if answer.granted:
@@ -201,7 +195,7 @@ class Provisioner:
             answer = self._refused(group) or self.ledger.acquire(group.claims)
             if answer.granted:
                 group.queued_until = None
-                group.ready_at = now + self.creation_seconds(group.shape)
+                group.ready_at = now + creation_seconds(group.shape, self._ctx.rules)
                 self._requested(group)
                 return
         if now < (group.queued_until or now):
@@ -275,6 +269,14 @@ class Provisioner:
             compute_class=labels.get(nodes.CLASS_LABEL),
             rung=None if rung is None else int(rung),
         )
+
+
+def creation_seconds(shape: NodeShape, rules: Rules) -> float:
+    """Return the time until nodes of a shape register, on the clock of the rules."""
+    seconds = rules.scaled(f"node.create.{shape.machine.kind}")
+    if nodes.installs_driver(shape):  # part of the rule's time
+        seconds -= rules.scaled("node.gpu.driver")
+    return seconds
 
 
 def delete_pod(ctx: ClusterContext, pod: JsonObject, grace: int) -> None:

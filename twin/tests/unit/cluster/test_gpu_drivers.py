@@ -9,7 +9,7 @@ from twin.cluster.autoscaler.state import Node
 from twin.cluster.nodes import node_objects as nodes
 from twin.cluster.nodes.gpu_drivers import GpuDrivers
 from twin.cluster.nodes.node_objects import NodeShape
-from twin.cluster.nodes.provisioning import Provisioner
+from twin.cluster.nodes.provisioning import creation_seconds
 from twin.host.paths import TwinPaths
 from twin.world.machines import machine
 from twin.world.rules import Rules
@@ -90,10 +90,8 @@ def test_the_gpus_and_the_driver_are_there_after_the_rules_time(tmp_path):
 
 
 def test_a_node_with_its_gpus_takes_as_long_as_the_rule_for_gpu_nodes_says():
-    provisioner = Provisioner.__new__(Provisioner)
-    provisioner._ctx = SimpleNamespace(rules=Rules(speed=1.0))  # type: ignore[assignment]
     own = NodeShape(machine=SHAPE.machine, pool="own", driver_version=nodes.DRIVER_DISABLED)
     rules = Rules(speed=1.0)
     whole = rules.seconds("node.create.gpu")
-    assert provisioner.creation_seconds(SHAPE) + rules.seconds("node.gpu.driver") == whole
-    assert provisioner.creation_seconds(own) == whole
+    assert creation_seconds(SHAPE, rules) + rules.seconds("node.gpu.driver") == whole
+    assert creation_seconds(own, rules) == whole

@@ -1,0 +1,1 @@
+"""`gke-inference rehearse`: a day of a stack in virtual time."""

@@ -1,0 +1,203 @@
+"""`gke-inference rehearse`: a day of the whole platform in virtual time."""
+
+import json
+import math
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gke_inference.catalogue.input_error import InputError
+from infra.estimate.stack_cost import stack_cost
+from infra.estimate.unit_costs import unit_costs
+from infra.plan import Plan
+from infra.stack import Layer
+from planner.unit_cost.unit_cost import SIZES
+from scripts.rehearse.describe import Described, describe
+from scripts.rehearse.faults import with_faults
+from scripts.rehearse.page import write_page
+from scripts.rehearse.result import as_json, result_of
+from scripts.rehearse.show import print_result
+from scripts.shared.engine import Engine
+from scripts.shared.preview_states import manifests, preview_states
+from scripts.terminal.console import CommandError, console, errors, step
+from scripts.terminal.exit_codes import ExitCode
+from scripts.terminal.options import JsonOption, plan_of
+from simulator.demand.arrivals import Traffic
+from simulator.demand.default_day import default_day
+from simulator.demand.reading import read
+from simulator.rehearsal.engines import engines_of
+from simulator.rehearsal.run import Rehearsal
+from twin.drawings.timeline import clock
+from twin.host.paths import TwinPaths
+
+_PEAK = 1.46
+"""Busiest hour of the default day over its mean (`simulator.demand.default_day.HOURS`)."""
+_PROGRESS_SECONDS = 5.0
+
+
+def rehearse(
+    stack: Annotated[
+        str, typer.Argument(metavar="STACK", help="Stack: NAME of a file stacks/Pulumi.NAME.yaml.")
+    ],
+    hours: Annotated[float, typer.Option(help="Length of the default traffic, in hours.")] = 24.0,
+    rate: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MODEL=RATE",
+            help="Mean requests per second of a model; repeat for more. Default: what keeps the"
+            " expected replicas of `cost` busy in the busiest hour. Models without one get none.",
+        ),
+    ] = None,
+    fault: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SCENARIO[@HH:MM]",
+            help="Scenario of the twin that happens, from a time after the start; repeat for more.",
+        ),
+    ] = None,
+    traffic: Annotated[
+        Path | None,
+        typer.Option(help="File or folder with traffic, in any form that `traffic` reads."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Random seed of the default traffic.")] = 0,
+    page: Annotated[
+        Path | None, typer.Option(help="Also write a page with pictures to this folder.")
+    ] = None,
+    as_json_: JsonOption = False,
+) -> None:
+    """Rehearse a day of a stack in virtual time. Exits 1 if an objective or the budget breaks."""
+    plan = plan_of(stack)
+    if plan.platform.layer is not Layer.ALL:
+        raise CommandError(
+            f"STACK: must have clusters and models, got {stack!r}, which has one of them"
+        )
+    if not 0 < hours <= 24 * 31:
+        raise CommandError(f"--hours: must be above 0 and at most 744, got {hours:g}")
+    with _quiet("Reading the objects of the stack", is_quiet=as_json_):
+        states = preview_states(Engine(TwinPaths.default()), stack)
+        described = describe(plan, manifests(states), states)
+    platform = with_faults(described.platform, fault or [])
+    if traffic is not None and rate:
+        raise CommandError("--rate: must be omitted with --traffic, which has the rates")
+    requests = (
+        _traffic(plan, described, rate, hours, seed)
+        if traffic is None
+        else _from_file(traffic, described)
+    )
+    try:
+        found = Rehearsal(platform, requests, engines_of(platform))
+    except ValueError as error:
+        raise CommandError(f"--traffic: {error}") from None
+    if not as_json_:
+        for name, why in described.left_out.items():
+            console.print(f"{name} is left out: {why}", markup=False, soft_wrap=True)
+    found.run(_Progress())
+    result = result_of(found, stack_cost(plan), plan.platform.budget)
+    if as_json_:
+        print(json.dumps(as_json(result, stack), indent=1))
+    else:
+        print_result(result)
+    if page is not None:
+        file = write_page(result, stack, page)
+        if not as_json_:
+            console.print(f"Page {file}")
+    if result.broken:
+        raise typer.Exit(ExitCode.CHECK_FAILED)
+
+
+def _quiet(title: str, *, is_quiet: bool):
+    from contextlib import nullcontext  # noqa: PLC0415 - one use
+
+    return nullcontext() if is_quiet else step(title)
+
+
+class _Progress:
+    """Prints a line on standard error now and then."""
+
+    def __init__(self) -> None:
+        self._begun = self._last = time.monotonic()
+
+    def __call__(self, seconds: float, length: float, found: Rehearsal) -> None:
+        """Print where a rehearsal is."""
+        now = time.monotonic()
+        if now - self._last < _PROGRESS_SECONDS:
+            return
+        self._last = now
+        sent = sum(one.sent for one in found.outcomes.values())
+        failed = sum(one.failed for one in found.outcomes.values())
+        replicas = sum(each.engine is not None for one in found.workloads for each in one.replicas)
+        errors.print(
+            f"{clock(seconds)} of {clock(length)} after {now - self._begun:.0f} s: {sent:,} sent, "
+            f"{failed:,} failed, {replicas} replicas ready"
+        )
+
+
+def _traffic(
+    plan: Plan, described: Described, given: list[str] | None, hours: float, seed: int
+) -> Traffic:
+    names = [model.name for model in described.platform.models]
+    rates = _rates(given, names) if given else default_rates(plan, names)
+    contexts = {name: most for name, most in described.contexts.items() if name in rates}
+    try:
+        return default_day(
+            rates,
+            seed,
+            contexts=contexts,
+            teams=tuple(described.platform.teams),
+            length_hours=hours,
+        )
+    except (InputError, ValueError) as error:
+        raise CommandError(f"--rate: {error}") from None
+
+
+def _from_file(file: Path, described: Described) -> Traffic:
+    """Return the traffic of a file, in which adapters count as their models."""
+    models = [model.name for model in described.platform.models]
+    only = models[0] if len(models) == 1 else None
+    try:
+        found = read(file, described.aliases)
+        return read(file, described.aliases, only) if set(found.models) - {*models} else found
+    except InputError as error:
+        raise CommandError(f"--traffic: {error}") from None
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise CommandError(f"--traffic: must be readable, got {file}: {reason}") from None
+
+
+def _rates(given: list[str], names: list[str]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for each in given:
+        name, _, text = each.partition("=")
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not 0 < value < math.inf:
+            raise CommandError(f"--rate: must be MODEL=RATE with a rate above 0, got {each!r}")
+        if name not in names:
+            raise CommandError(f"--rate: must be a model of {', '.join(names)}, got {name!r}")
+        found[name] = value
+    return found
+
+
+def default_rates(plan: Plan, names: list[str]) -> dict[str, float]:
+    """Return the mean requests per second with which `cost` expects its replicas to be busy.
+
+    In the busiest hour, they keep the expected replicas of `cost` at the utilization that it
+    assumes, for requests of the lengths that it assumes. A model without an estimate gets one
+    request per second.
+    """
+    found = dict.fromkeys(names, 0.0)
+    cost = stack_cost(plan)
+    for one in unit_costs(plan, cost.bill):
+        units = one.units_per_hour
+        if one.model in found and units is not None:
+            tokens = units.value * SIZES[one.speed.unit] / 3600
+            per_request = _MADE if one.speed.unit.endswith("output tokens") else _GIVEN
+            found[one.model] += tokens / per_request / _PEAK
+    return {name: rate or 1.0 for name, rate in found.items()}
+
+
+_GIVEN, _MADE = 1000, 200

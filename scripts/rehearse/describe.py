@@ -1,0 +1,348 @@
+"""The description of a stack for a rehearsal: from its plan, and from its rendered objects.
+
+What the control plane acts on is read from the objects (compute classes, pods, autoscalers), as the
+twin reads it. Latency objectives, limits and start times are the plan's.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gke_inference.catalogue.engines import engine
+from infra.estimate.cold_starts import starts
+from infra.plan import Plan, RegionPlan, ServedModel
+from infra.stack import Front as FrontKind
+from infra.stack import Task
+from scripts.rehearse.engine_settings import NotSimulatedError, settings_of
+from scripts.terminal.console import CommandError
+from simulator.engine.settings import Deployment
+from simulator.rehearsal import horizontal
+from simulator.rehearsal.description import (
+    Front,
+    Hardware,
+    Limit,
+    Model,
+    Platform,
+    Region,
+    Signal,
+    Slo,
+    Times,
+    Workload,
+)
+from twin.cluster.autoscaler import pods as autoscaler_pods
+from twin.cluster.autoscaler.pods import Pod
+from twin.cluster.autoscaler.rungs import parse_class
+from twin.cluster.base.fields import part
+from twin.cluster.nodes import pool_spec
+from twin.cluster.nodes.pool_spec import PoolSpec
+from twin.wire.kube import JsonObject
+from twin.world.capacity import StockLine, World
+from twin.world.regions import default_zones
+from twin.world.rules import Rules
+
+_NODE_POOL = "gcp:container/nodePool:NodePool"
+_CREATED = ("image", "pod")
+"""Stages of a cold start between a pod's node and the start of its containers."""
+_LOADED = ("initialise", "weights", "compile", "warm-up")
+_REPLICAS = "gke-inference/replicas"
+_FAILURES = 5
+_GROUP = "LeaderWorkerSet"
+
+
+@dataclass
+class Described:
+    """A platform, and what is left out of it."""
+
+    platform: Platform
+    left_out: dict[str, str] = field(default_factory=dict[str, str])
+    """Reason by model."""
+    aliases: dict[str, str] = field(default_factory=dict[str, str])
+    """Model that answers to a further name, such as that of an adapter."""
+    contexts: dict[str, int] = field(default_factory=dict[str, int])
+    """Longest prompt and answer of each model, in tokens."""
+
+
+def describe(
+    plan: Plan,
+    objects: Mapping[str, Sequence[JsonObject]],
+    states: Sequence[Mapping[str, Any]],
+    rules: Rules | None = None,
+) -> Described:
+    """Return the description of a stack.
+
+    Args:
+        plan: Resolved stack.
+        objects: Kubernetes objects by the name of their cluster.
+        states: All resources, for the node pools.
+        rules: Rules on the clock of the rehearsal; default: Google's.
+
+    Raises:
+        CommandError: The stack has no model that can be rehearsed.
+    """
+    return _Describer(plan, objects, states, rules or Rules(1.0)).describe()
+
+
+class _Describer:
+    def __init__(
+        self,
+        plan: Plan,
+        objects: Mapping[str, Sequence[JsonObject]],
+        states: Sequence[Mapping[str, Any]],
+        rules: Rules,
+    ) -> None:
+        self._plan = plan
+        self._objects = objects
+        self._states = states
+        self._rules = rules
+        self._engines: list[Deployment] = []
+        self._left_out: dict[str, str] = {}
+        self._starts = {(one.model, one.region, one.rung): one.start for one in starts(plan)}
+
+    def describe(self) -> Described:
+        """Return the description."""
+        workloads: list[Workload] = []
+        for region in self._plan.regions.values():
+            if not region.served:
+                continue
+            items = self._objects.get(region.cluster_name, ())
+            for served in region.served:
+                workloads += self._workloads(served, items)
+        workloads = [each for each in workloads if each.pool not in self._left_out]
+        models = tuple(self._models({each.pool for each in workloads}))
+        if not models:
+            reasons = "; ".join(f"{name}: {why}" for name, why in self._left_out.items())
+            raise CommandError(
+                f"--stack: must have a model whose engine is simulated ({reasons or 'no model'})"
+            )
+        used = {each.region for each in workloads}
+        gateway = self._plan.front.gateway
+        platform = Platform(
+            project=self._plan.project.id,
+            regions=tuple(
+                self._region(region) for name, region in self._plan.regions.items() if name in used
+            ),
+            models=models,
+            workloads=tuple(workloads),
+            engines=tuple(self._engines),
+            times=Times(self._rules, float(self._plan.platform.monitoring.scrape_seconds)),
+            front=Front(gateway.front is FrontKind.GLOBAL or gateway.has_fleet_gateway, _FAILURES),
+            teams=self._teams(),
+            world=World(stock=tuple(self._reservations())),
+        )
+        aliases = {
+            adapter: name
+            for name, model in self._plan.platform.models.items()
+            for adapter in model.adapters
+        }
+        contexts = {name: model.context for name, model in self._plan.platform.models.items()}
+        return Described(platform, self._left_out, aliases, contexts)
+
+    # -- models and teams
+
+    def _models(self, pools: set[str]) -> Iterator[Model]:
+        for name, every in self._plan.models.items():
+            first = every[0]
+            canaries = {one.name: one.version.percent for one in every if one.version is not None}
+            canaries = {each: percent for each, percent in canaries.items() if each in pools}
+            if name not in pools:
+                continue
+            rest = 100 - sum(canaries.values())
+            versions = [(name, rest / 100), *((k, v / 100) for k, v in canaries.items())]
+            slo = first.settings.slo
+            yield Model(
+                name,
+                tuple(each for each in versions if each[1] > 0),
+                Slo() if slo is None else Slo(slo.ttft_p95_ms, slo.tpot_p95_ms),
+                float(first.settings.timeout_seconds),
+                first.settings.task is Task.EMBED,
+            )
+
+    def _teams(self) -> dict[str, Limit]:
+        clients = self._plan.clients
+        if clients is None:
+            return {}
+        return {
+            name: Limit(
+                team.requests_per_minute,
+                team.tokens_per_minute,
+                str(getattr(team.priority, "value", team.priority)) == "batch",
+            )
+            for name, team in clients.settings.teams.items()
+        }
+
+    # -- regions
+
+    def _region(self, region: RegionPlan) -> Region:
+        zones = tuple(region.settings.zones) or default_zones(region.location)
+        wait = self._rules.seconds("rung.flex-start.wait")
+        items = self._objects.get(region.cluster_name, ())
+        classes = [
+            parse_class(item, zones, wait) for item in items if item["kind"] == "ComputeClass"
+        ]
+        return Region(
+            region.name,
+            zones,
+            {each.name: each for each in classes},
+            {each.name: each for each in self._pools(region, zones)},
+        )
+
+    def _pools(self, region: RegionPlan, zones: tuple[str, ...]) -> Iterator[PoolSpec]:
+        for state in self._states:
+            inputs: JsonObject = state.get("inputs") or {}
+            if state["type"] != _NODE_POOL or inputs.get("cluster") != region.cluster_name:
+                continue
+            placed = tuple(inputs.get("nodeLocations") or zones)
+            yield pool_spec.parse({"name": inputs["name"], "inputs": inputs, "zones": placed})
+
+    def _reservations(self) -> Iterator[StockLine]:
+        """Yield the reservations that the stack names; how large they are is not known."""
+        seen: set[tuple[str, str, str]] = set()
+        for region in self._plan.regions.values():
+            for capacity in region.used_capacity:
+                for rung in capacity.rungs.values():
+                    if rung.reservation is None:
+                        continue
+                    owner = rung.reservation_project
+                    name = rung.reservation
+                    if owner is not None:
+                        name = f"projects/{owner}/reservations/{name}"
+                    for zone in rung.reservation_zones:
+                        key = (zone, rung.accelerator, name)
+                        if key not in seen:
+                            seen.add(key)
+                            yield StockLine(
+                                zone=zone, accelerator=rung.accelerator, provisioning="reservation",
+                                reservation=name, chips="unlimited",
+                            )  # fmt: skip
+
+    # -- workloads
+
+    def _workloads(self, served: ServedModel, items: Sequence[JsonObject]) -> list[Workload]:
+        why = self._why_not(served)
+        if why is not None:
+            self._left_out[served.name] = why
+            return []
+        try:
+            return [
+                self._workload(served, kind, name, items)
+                for kind, name in served.deployments.items()
+            ]
+        except NotSimulatedError as error:
+            self._left_out[served.name] = str(error)
+            return []
+
+    @staticmethod
+    def _why_not(served: ServedModel) -> str | None:
+        if served.settings.task not in (Task.GENERATE, Task.EMBED):
+            return f"task {served.settings.task.value} has no simulated engine in steps"
+        if served.prefill is not None:
+            return "disaggregated serving is not rehearsed"
+        if served.is_on_kuberay:
+            return "Ray clusters are not rehearsed"
+        return None
+
+    def _workload(
+        self, served: ServedModel, kind: str, name: str, items: Sequence[JsonObject]
+    ) -> Workload:
+        item = next(
+            each
+            for each in items
+            if each["metadata"]["name"] == name and each["kind"] in ("Deployment", _GROUP)
+        )
+        template, hosts = _template(item)
+        scaler = next(
+            (
+                horizontal.parse(each)
+                for each in items
+                if each["kind"] == "HorizontalPodAutoscaler" and each["metadata"]["name"] == name
+            ),
+            None,
+        )
+        annotated = part(item["metadata"], "annotations").get(_REPLICAS)
+        replicas = int(annotated or item["spec"].get("replicas") or 0)
+        if scaler is not None:
+            replicas = max(replicas, scaler.minimum)
+        pods = tuple(_pods(template, hosts, served.namespace, name, items))
+        tpu = served.deployments.get("tpu")
+        metrics = () if scaler is None else scaler.metrics
+        return Workload(
+            name=name,
+            region=served.region,
+            pool=served.name,
+            pods=pods,
+            replicas=replicas,
+            hardware=self._hardware(served, kind, template),
+            scaler=scaler,
+            signals=_signals(served, metrics),
+            follows={
+                metric.name: tpu for metric in metrics if metric.is_external and tpu is not None
+            },
+            grace_seconds=float(template["spec"].get("terminationGracePeriodSeconds", 30)),
+        )
+
+    def _hardware(
+        self, served: ServedModel, kind: str, template: JsonObject
+    ) -> dict[str, Hardware]:
+        found: dict[str, Hardware] = {}
+        for rung in served.rungs.values():
+            if kind not in ("any", rung.kind) or rung.machine_type in found:
+                continue
+            made = settings_of(served, rung, template)
+            if made not in self._engines:
+                self._engines.append(made)
+            model = served.name if served.version is None else served.version.of
+            start = self._starts[model, served.region, rung.label]
+            seconds = {stage.name: stage.seconds for stage in start.stages}
+            found[rung.machine_type] = Hardware(
+                self._engines.index(made),
+                sum(seconds.get(name, 0.0) for name in _CREATED),
+                sum(seconds.get(name, 0.0) for name in _LOADED),
+            )
+        return found
+
+
+def _template(item: JsonObject) -> tuple[JsonObject, int]:
+    """Return the template of a replica's first pod, and the number of its pods."""
+    if item["kind"] != _GROUP:
+        return item["spec"]["template"], 1
+    group: JsonObject = item["spec"]["leaderWorkerTemplate"]
+    template: JsonObject = group.get("leaderTemplate") or group["workerTemplate"]
+    return template, int(group.get("size") or 1)
+
+
+def _pods(
+    template: JsonObject, hosts: int, namespace: str, name: str, items: Sequence[JsonObject]
+) -> Iterator[Pod]:
+    claims = {
+        f"{each['metadata'].get('namespace')}/{each['metadata']['name']}": each
+        for each in items
+        if each["kind"] == "ResourceClaimTemplate"
+    }
+    meta = {**template["metadata"], "namespace": namespace, "uid": name, "name": name}
+    pod = autoscaler_pods.parse({"metadata": meta, "spec": template["spec"]}, templates=claims)
+    for _ in range(hosts):
+        yield replace(pod)
+
+
+def _signals(served: ServedModel, metrics: Sequence[horizontal.Metric]) -> dict[str, Signal]:
+    """Return what each metric of an autoscaler measures.
+
+    Raises:
+        NotSimulatedError: A metric is not of a simulated engine.
+    """
+    names = engine(served.settings.engine).metrics
+    known: dict[str, Signal] = {names.queue: "waiting"}
+    known |= dict.fromkeys(names.busy, "running")
+    if names.kv_cache is not None:
+        known[names.kv_cache] = "kv_usage"
+    found: dict[str, Signal] = {}
+    for metric in metrics:
+        if metric.is_external:
+            continue
+        bare = metric.name.split("|")[1]
+        by_name: dict[str, Signal] = {name.partition("{")[0]: known[name] for name in known}
+        signal = by_name.get(bare)
+        if signal is None:
+            raise NotSimulatedError(f"the metric {bare} of its autoscaler is not simulated")
+        found[metric.name] = signal
+    return found

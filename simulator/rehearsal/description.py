@@ -1,0 +1,146 @@
+"""The description of a platform that a rehearsal runs: regions, models, replicas, rules."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from simulator.engine.settings import Deployment
+from simulator.rehearsal.horizontal import Autoscaler
+from twin.cluster.autoscaler.pods import Pod
+from twin.cluster.autoscaler.rungs import Class
+from twin.cluster.nodes.pool_spec import PoolSpec
+from twin.world.capacity import World
+from twin.world.rules import Rules
+from twin.world.scenario import Step
+
+Signal = Literal["waiting", "running", "kv_usage"]
+"""What a metric of an engine measures."""
+
+
+@dataclass(frozen=True)
+class Times:
+    """Intervals, in seconds of the clock on which requests arrive.
+
+    On Google Cloud that clock is the only one. On the twin, requests and the autoscaler of pods run
+    in real time, and everything else `rules.speed` times as fast.
+    """
+
+    rules: Rules = field(default_factory=lambda: Rules(1.0))
+    scrape: float = 15.0
+    """Interval at which metrics are read from engines."""
+    sync: float | None = None
+    """Interval of the autoscaler of pods; None: that of the rule."""
+    step: float = 5.0
+    """Length of a step of virtual time; decisions fall on its multiples."""
+
+    @property
+    def sync_seconds(self) -> float:
+        """Interval of the autoscaler of pods."""
+        return self.rules.scaled("hpa.sync") if self.sync is None else self.sync
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """A workload's replica on nodes of one machine type."""
+
+    engine: int
+    """Index into the engines of the platform."""
+    created_seconds: float
+    """Time from a pod's node until its containers run: image, mounts, identity."""
+    loaded_seconds: float
+    """Time from then until the first answer: weights, compilation, warm-up."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A Deployment or a LeaderWorkerSet with the replicas of a model in one region."""
+
+    name: str
+    region: str
+    pool: str
+    """Pool of the gateway that its replicas are in."""
+    pods: tuple[Pod, ...]
+    """Pods of one replica, as the autoscaler of nodes sees them; several are a group of hosts."""
+    replicas: int
+    """Replicas at the start."""
+    hardware: Mapping[str, Hardware]
+    """By machine type."""
+    scaler: Autoscaler | None = None
+    signals: Mapping[str, Signal] = field(default_factory=dict[str, Signal])
+    """What the metrics of the autoscaler measure, by name."""
+    follows: Mapping[str, str] = field(default_factory=dict[str, str])
+    """External metrics of the autoscaler, each with the workload whose unplaced replicas it is."""
+    grace_seconds: float = 30.0
+    """Time that a replica has to answer its last requests before it is killed."""
+
+
+@dataclass(frozen=True)
+class Region:
+    """A region with its cluster."""
+
+    name: str
+    zones: tuple[str, ...]
+    classes: Mapping[str, Class]
+    pools: Mapping[str, PoolSpec] = field(default_factory=dict[str, PoolSpec])
+    """Node pools that the stack creates, by name."""
+
+
+@dataclass(frozen=True)
+class Slo:
+    """Latency objectives at the 95th percentile, in milliseconds; None: none."""
+
+    ttft_p95_ms: float | None = None
+    tpot_p95_ms: float | None = None
+
+
+@dataclass(frozen=True)
+class Model:
+    """A name that clients request."""
+
+    name: str
+    versions: tuple[tuple[str, float], ...]
+    """Pools that answer, with the share of the requests that each gets; they sum to 1."""
+    slo: Slo = field(default_factory=Slo)
+    timeout_seconds: float = 600.0
+    """Time after which the gateway cuts an answer off."""
+    is_embedding: bool = False
+
+
+@dataclass(frozen=True)
+class Front:
+    """How requests reach a region."""
+
+    is_global: bool = False
+    """Whether one address leads to the nearest region that answers; else each client asks the
+    gateway of its own region."""
+    failures: int = 5
+    """Consecutive failures after which a region is ejected."""
+    ejection_seconds: float = 30.0
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What a team may send."""
+
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    is_sheddable: bool = False
+    """Whether its requests are refused while the replicas are saturated."""
+
+
+@dataclass(frozen=True)
+class Platform:
+    """A platform."""
+
+    project: str
+    regions: tuple[Region, ...]
+    models: tuple[Model, ...]
+    workloads: tuple[Workload, ...]
+    engines: tuple[Deployment, ...]
+    times: Times = field(default_factory=Times)
+    front: Front = field(default_factory=Front)
+    teams: Mapping[str, Limit] = field(default_factory=dict[str, Limit])
+    world: World = field(default_factory=World)
+    """Capacity at the start."""
+    steps: tuple[Step, ...] = ()
+    """Faults: changes of the capacity, each some time after the one before."""

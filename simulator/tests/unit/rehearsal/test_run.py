@@ -1,0 +1,131 @@
+"""A platform under traffic in virtual time: outcomes, replicas, faults, machine time."""
+
+import pytest
+
+from simulator.engine.stepped import LeastRequest, ReferenceEngines
+from simulator.rehearsal.description import Front, Limit
+from simulator.rehearsal.run import Rehearsal, usd_per_hour
+from simulator.tests.unit.rehearsal.platforms import L4, Steady, platform, region, workload
+from twin.world.capacity import World
+from twin.world.quota import QuotaLine
+from twin.world.scenario import Change, Step
+
+SPOT = {"machineType": L4, "gpu": {"type": "nvidia-l4", "count": 1}, "spot": True}
+
+
+def run(found, traffic):
+    rehearsal = Rehearsal(found, traffic, ReferenceEngines(found.engines, LeastRequest))
+    rehearsal.run()
+    return rehearsal
+
+
+def total(rehearsal, name="us-central1"):
+    return rehearsal.outcomes["llm", name]
+
+
+def ready(rehearsal, at=0):
+    return [sample.ready for sample in rehearsal.workloads[at].recorded]
+
+
+def test_a_platform_with_room_answers_all_and_pays_for_its_machine_alone():
+    rehearsal = run(platform(), Steady(0.2, 600))
+    found = total(rehearsal)
+    assert (found.sent, found.answered, found.failed) == (120, 120, 0)
+    ((bought, seconds),) = rehearsal.machines.items()
+    assert (bought.pool, bought.provisioning, bought.machine) == ("llm", "on-demand", L4)
+    assert seconds == 600
+    assert usd_per_hour(bought) == pytest.approx(1.00041)
+    assert set(ready(rehearsal)) == {1}
+    assert found.ttft.quantile(0.95) < 2
+
+
+def test_two_runs_of_the_same_traffic_are_the_same():
+    first, second = (run(platform(), Steady(2.0, 120)) for _ in range(2))
+    assert total(first).ttft.counts.tolist() == total(second).ttft.counts.tolist()
+    assert first.machines == second.machines
+
+
+def test_a_queue_adds_replicas_after_scrape_ingestion_node_and_start():
+    rehearsal = run(platform(), Steady(4.0, 900))
+    samples = rehearsal.workloads[0].recorded
+    decided = next(each.seconds for each in samples if each.wanted > 1)
+    served = next(each.seconds for each in samples if each.ready > 1)
+    assert 30 <= decided <= 75  # a scrape, 30 s of ingestion, a look of the autoscaler
+    assert 150 + 110 <= served - decided <= 150 + 110 + 30  # node, image and weights
+    assert max(ready(rehearsal)) == 4
+    assert set(rehearsal.workloads[0].missing) >= {"node", "image, weights, compilation"}
+
+
+def test_a_rung_without_stock_is_left_for_the_next_one():
+    world = World(stock=())
+    line = Change(zone="*", accelerator="nvidia-l4", provisioning="on-demand", chips=0).line()
+    rehearsal = run(platform(world=world.model_copy(update={"stock": (line,)})), Steady(0.2, 300))
+    assert {each.provisioning for each in rehearsal.machines} == {"spot"}
+    assert total(rehearsal).failed == 0
+
+
+def test_a_quota_refuses_machines_and_replicas_are_missing_for_that_reason():
+    quota = QuotaLine(region="us-central1", accelerator="nvidia-l4", chips=1)
+    preemptible = QuotaLine(
+        region="us-central1", accelerator="nvidia-l4", kind="preemptible", chips=0
+    )
+    world = World(quota=(quota, preemptible))
+    rehearsal = run(platform(world=world), Steady(4.0, 300))
+    assert max(ready(rehearsal)) == 1
+    assert rehearsal.workloads[0].missing["no capacity"] > 100
+    assert "rung.quota" in {event.kind for event in rehearsal.log.events}
+
+
+def test_spot_machines_end_after_their_notice_and_come_back_with_the_capacity():
+    gone = Step(title="gone", after=100, set=(_spot(0),))
+    back = Step(title="back", after=600, set=(_spot("unlimited"),))
+    found = platform(region("us-central1", SPOT), steps=(gone, back))
+    rehearsal = run(found, Steady(0.2, 1500))
+    outcome = total(rehearsal)
+    assert outcome.reasons["no replica"] > 100
+    assert outcome.answered + outcome.failed == 300
+    seconds = [each.seconds for each in rehearsal.workloads[0].recorded if each.ready == 0]
+    assert 100 <= min(seconds) <= 135
+    assert 700 <= max(seconds) <= 700 + 300 + 20 + 150 + 110 + 30  # cool-down, node, start
+    kinds = [event.kind for event in rehearsal.log.events]
+    assert kinds[:2] == ["scenario.step", "node.notice"]
+
+
+def _spot(chips):
+    return Change(zone="*", accelerator="*", provisioning="spot", chips=chips)
+
+
+def test_a_lost_region_sends_its_clients_to_the_next_one_behind_a_global_front():
+    regions = (region("us-central1"), region("europe-west4"))
+    down = Step(title="down", after=120, outages=("europe-west4-*",))
+    both = Steady(1.0, 600, regions=("us-central1", "europe-west4"))
+    apart = run(platform(*regions, steps=(down,)), both)
+    assert total(apart, "europe-west4").reasons["no replica"] == 240
+    joined = run(platform(*regions, steps=(down,), front=Front(is_global=True)), both)
+    assert total(joined, "europe-west4").failed <= 5
+    assert total(joined, "us-central1").answered >= 300 + 235
+
+
+def test_a_team_over_its_limit_is_refused_and_others_are_not():
+    teams = {"a": Limit(requests_per_minute=10), "b": Limit()}
+    rehearsal = run(platform(teams=teams), Steady(1.0, 120, teams=("a", "b")))
+    assert rehearsal.teams["a"].reasons == {"limit of the team": 40}
+    assert (rehearsal.teams["a"].answered, rehearsal.teams["b"].answered) == (20, 60)
+
+
+def test_a_request_longer_than_the_context_is_refused():
+    rehearsal = run(platform(), Steady(1.0, 10, prompt=4000))
+    assert total(rehearsal).reasons == {"longer than the context": 10}
+
+
+def test_an_answer_beyond_the_timeout_of_the_gateway_is_cut_off():
+    found = platform(workloads=(workload(most=1),))
+    rehearsal = run(found, Steady(2.0, 120, output=100))
+    outcome = total(rehearsal)
+    assert outcome.cut > 0
+    assert outcome.answered + outcome.cut == outcome.sent == 240
+
+
+def test_traffic_for_a_model_that_the_platform_lacks_is_refused_in_one_line():
+    with pytest.raises(ValueError, match=r"^model: must be one of llm, got 'gpt'$"):
+        run(platform(), Steady(1.0, 1, models=("gpt",)))
