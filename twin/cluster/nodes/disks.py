@@ -29,7 +29,7 @@ _VOLUMES: Final = "/api/v1/persistentvolumes"
 SELECTED: Final = "volume.kubernetes.io/selected-node"
 _STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 _MULTI_ZONE: Final = "enable-multi-zone-provisioning"
-_PROVISIONED: Final = "pv.kubernetes.io/provisioned-by"
+PROVISIONED: Final = "pv.kubernetes.io/provisioned-by"
 
 
 class DiskProvisioner:
@@ -68,7 +68,7 @@ class DiskProvisioner:
             if is_ours and is_waiting(claim, storage) and volume_name(claim) not in there:
                 self._try(partial(self._provision, storage), claim)
         for volume in self._volumes.items():
-            is_ours = part(volume, "metadata", "annotations").get(_PROVISIONED) == DRIVER
+            is_ours = part(volume, "metadata", "annotations").get(PROVISIONED) == DRIVER
             if is_ours and part(volume, "status").get("phase") == "Released":
                 self._try(self._delete, volume)
 
@@ -213,7 +213,7 @@ def volume_of(claim: JsonObject, project: str, zones: Sequence[str]) -> JsonObje
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
-        "metadata": {"annotations": {_PROVISIONED: DRIVER}, "name": name},
+        "metadata": {"annotations": {PROVISIONED: DRIVER}, "name": name},
         "spec": {
             "accessModes": spec["accessModes"],
             "capacity": {"storage": spec["resources"]["requests"]["storage"]},
