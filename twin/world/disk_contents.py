@@ -49,8 +49,8 @@ def disk_folder(paths: TwinPaths, handle: str, zone: str) -> Path:
             return _contents(paths, each, handle, resources)
     path = f"projects/{project}/zones/{wanted}/disks/{name}" if parts else handle
     raise NoDiskError(
-        f"rpc error: code = NotFound desc = could not find disk {path}: googleapi: Error 404: "
-        f"The resource '{path}' was not found, notFound"
+        f'rpc error: code = NotFound desc = Could not find disk Key{{"{name}", zone: "{wanted}"}}: '
+        f"googleapi: Error 404: The resource '{path}' was not found, notFound"
     )
 
 

@@ -30,7 +30,7 @@ DATA = {
     "data/questions.jsonl": [{"question": "Which city is it?", "answer": "Paris"}],
     "data/sql-train.jsonl": [{"prompt": "select", "completion": "1"}],
 }
-SECONDS = 300
+SECONDS = 600
 
 
 class Runs:

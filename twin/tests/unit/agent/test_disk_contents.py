@@ -71,5 +71,5 @@ def test_a_new_disk_keeps_its_own_files(monkeypatch, paths):
 )
 def test_a_disk_that_the_node_cannot_attach_is_not_found(monkeypatch, paths, handle, zone, missing):
     exists(monkeypatch, Resource(DISK, "weights", zone=ZONE))
-    with pytest.raises(NoDiskError, match=f"could not find disk projects/acme/zones/{missing}/"):
+    with pytest.raises(NoDiskError, match=f"The resource 'projects/acme/zones/{missing}/disks/"):
         disk_folder(paths, handle, zone)
