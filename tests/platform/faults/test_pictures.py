@@ -246,10 +246,11 @@ def test_another_size_of_the_stack_is_drawn_and_one_that_is_not_is_refused(platf
 def test_a_model_on_a_disk_runs_in_the_zone_of_the_disk(platform):
     pods = platform.kube.list("/api/v1/namespaces/models/pods")
     nodes = {
-        pod["spec"].get("nodeName")
+        pod["spec"]["nodeName"]
         for pod in pods
-        if any("persistentVolumeClaim" in each for each in pod["spec"]["volumes"])
+        if any("persistentVolumeClaim" in each for each in pod["spec"].get("volumes", []))
         and pod["metadata"]["name"].startswith(FAST)
+        and pod["spec"].get("nodeName")
     }
     assert nodes
     for name in nodes:

@@ -7,13 +7,14 @@ Where LLM Compressor and PEFT are not installed, the simulator runs the program 
 import json
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, cast
 
 from twin.cluster.agent.launching.bucket_programs import buckets
 from twin.cluster.agent.launching.claims import Kind
 from twin.cluster.agent.launching.place import Place
 from twin.cluster.agent.launching.volumes import rewrite
 from twin.engines import optimization
+from twin.wire.kube import JsonObject
 
 _PATHS: Final = ("key_file", "work")
 """Settings whose values are folders or files of the container."""
@@ -48,16 +49,17 @@ def command(kind: Kind, arguments: list[str], place: Place) -> tuple[list[str], 
 def _moved(file: str, place: Place) -> str:
     """Return a copy of a file of settings with paths on this machine."""
     try:
-        settings = json.loads(Path(file).read_text())
+        settings: Any = json.loads(Path(file).read_text())
     except (OSError, ValueError):
         return file
     if not isinstance(settings, dict):
         return file
+    moving = cast("JsonObject", settings)
     for name in _PATHS:
-        if isinstance(settings.get(name), str):
-            settings[name] = rewrite(settings[name], place.mounts)
+        if isinstance(moving.get(name), str):
+            moving[name] = rewrite(moving[name], place.mounts)
     moved = place.kubeconfig.parent / "optimization.json"
-    moved.write_text(json.dumps(settings))
+    moved.write_text(json.dumps(moving))
     return str(moved)
 
 
