@@ -164,13 +164,17 @@ def _estimate(
     """
     model, disk = served.settings, served.settings.disk
     rate = None
+    sizes = [each.parameters_billion * each.bits / 8 for each in model.sizes]
+    # a disk has the first model; further ones of an image server are in the bucket
+    is_split = weights == _DISK
     if weights == _DISK and disk is not None:
         rate = disk.throughput_mib_per_second * _GB_PER_MIB / model.replicas.max
     # the same as serving.weights: on GPU one launcher keeps what one server compiled
     is_kept = rung.kind == "tpu" or (not rung.is_multi_host and model.engine in _KEPT_ON_GPU)
     return cold_start(
         rung.kind,
-        sum(each.parameters_billion * each.bits / 8 for each in model.sizes),
+        sizes[0] if is_split else sum(sizes),
+        bucket_gb=sum(sizes[1:]) if is_split else 0.0,
         provisioning=rung.provisioning,
         image=image,
         weights=weights,

@@ -66,7 +66,7 @@ def check(platform: Platform, *, with_digests: bool = True) -> Iterator[InputErr
         check_guardrails(platform),
         check_images(platform),
         check_monitoring(platform),
-        check_storage(platform),
+        check_storage(platform, by_region),
         check_streams(platform),
         check_queues(platform, by_region),
         check_batches(platform),

@@ -5,15 +5,16 @@ from collections.abc import Iterator
 from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.files.buckets import key_location, place_of
-from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.problems import join
 from gke_inference.storage.rules import check_archive, check_soft_delete
+from infra.plan import CapacityByRegion, RegionCapacity
 from infra.plan.names import bucket_in, resolve_names
 from infra.rules.folders import check_folders
-from infra.stack import Archive, Layer, Model, Platform
+from infra.stack import Archive, Disk, Layer, Model, Platform
 
 
-def check_storage(platform: Platform) -> Iterator[InputError]:
+def check_storage(platform: Platform, by_region: CapacityByRegion) -> Iterator[InputError]:
     """Yield the problems of a platform's storage."""
     yield from check_soft_delete("storage", platform.storage.soft_delete_days)
     node_zones = [zone for region in platform.regions.values() for zone in region.zones]
@@ -35,7 +36,7 @@ def check_storage(platform: Platform) -> Iterator[InputError]:
                 message = "must not be set without 'cache_zones'"
                 yield InputError(f"storage.{field}", message, getattr(platform.storage, field))
     yield from _check_profile(platform)
-    yield from _check_disks(platform, node_zones)
+    yield from _check_disks(platform, by_region, node_zones)
     yield from check_folders(platform)
     yield from check_archives(platform)
 
@@ -70,7 +71,10 @@ def _mounts_model_bucket(platform: Platform, model: Model) -> bool:
     return bool(model.adapters) or (model.disk is None and is_read)
 
 
-def _check_disks(platform: Platform, known: list[str]) -> Iterator[InputError]:
+def _check_disks(
+    platform: Platform, by_region: CapacityByRegion, known: list[str]
+) -> Iterator[InputError]:
+    """Yield the disks that no replica can read: a node attaches disks of its own zone only."""
     for name, model in platform.models.items():
         if model.disk is None or any(zone not in known for zone in model.disk.zones):
             continue
@@ -78,6 +82,23 @@ def _check_disks(platform: Platform, known: list[str]) -> Iterator[InputError]:
             if not set(settings.zones) & set(model.disk.zones):
                 message = f"must have a zone in {region}, where the model runs"
                 yield InputError(join("models", name, "disk", "zones"), message, None)
+                continue
+            here = by_region.get(model.capacity, {}).get(region)
+            if here is not None:
+                for kind in here.classes:
+                    yield from _check_rungs(name, model.disk, here, kind)
+
+
+def _check_rungs(
+    model: str, disk: Disk, capacity: RegionCapacity, kind: str
+) -> Iterator[InputError]:
+    """Yield the problem of a compute class without nodes in the zones of a disk."""
+    rungs = capacity.rungs if kind == "any" else capacity.of_kind(kind)
+    zones = sorted({zone for at in rungs for zone in capacity.zones[at]})
+    if zones and not set(zones) & set(disk.zones):
+        place = f"{capacity.name} on {kind}" if len(capacity.classes) > 1 else capacity.name
+        rule = f"must have a zone of the rungs of {place} ({', '.join(zones)})"
+        yield InputError(join("models", model, "disk", "zones"), rule, Bare(", ".join(disk.zones)))
 
 
 def check_archives(platform: Platform) -> Iterator[InputError]:

@@ -5,7 +5,7 @@ The stages and their sources are data/coldstart.yaml. `checked` compares sums wi
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from planner.fit.tables import table
@@ -69,6 +69,7 @@ def cold_start(
     weights: str = "bucket",
     is_compiled: bool = True,
     disk_gb_per_second: float | None = None,
+    bucket_gb: float = 0.0,
 ) -> ColdStart:
     """Return the cold start of one replica.
 
@@ -80,6 +81,7 @@ def cold_start(
         weights: One of `WEIGHTS`.
         is_compiled: Whether the compile cache has the programs.
         disk_gb_per_second: Throughput of a Hyperdisk ML for one reader, if known.
+        bucket_gb: Weights in 10^9 bytes that come from a bucket besides, after the others.
 
     Raises:
         ValueError: A value is not in its list, or the throughput is not positive.
@@ -97,7 +99,10 @@ def cold_start(
         _stage("image", data["image"][image]),
         _stage("pod", data["pod"]["any"]),
         _stage("initialise", data["initialise"]["any"]),
-        _read(weights_gb, data["weights"][weights], disk_gb_per_second),
+        _both(
+            _read(weights_gb, data["weights"][weights], disk_gb_per_second),
+            _read(bucket_gb, data["weights"]["bucket"], None),
+        ),
         _stage("compile", data["compile"][f"cached-{kind}" if is_compiled else kind]),
         _stage("warm-up", data["warm-up"]["any"]),
     ]
@@ -149,6 +154,19 @@ def _read(size: float, row: Mapping[str, Any], given: float | None) -> Stage:
     low, high = (given, given) if is_known else (float(row["low"]), float(row["high"]))
     how = f"{size:.1f} GB at {rate:g} GB/s: {row['source']}"
     return Stage("weights", size / rate, size / high, size / low, how, str(row["confidence"]))
+
+
+def _both(one: Stage, other: Stage) -> Stage:
+    """Return two reads, one after the other; the second may be none."""
+    if not other.seconds:
+        return one
+    return replace(
+        one,
+        seconds=one.seconds + other.seconds,
+        low=one.low + other.low,
+        high=one.high + other.high,
+        how=f"{one.how}; {other.how}",
+    )
 
 
 def spare_replicas(

@@ -20,6 +20,7 @@ from infra.stack import Task
 from scripts.terminal.console import CommandError
 from twin.host.paths import REPOSITORY, TwinPaths
 from twin.providers.gcp.effects import gcs
+from twin.world.disk_contents import snapshot_folder
 
 if TYPE_CHECKING:
     from workloads.transfer.versions import Home
@@ -81,7 +82,12 @@ class SampleWeights(threading.Thread):
 
     def _push(self) -> None:
         from scripts.models.places import targets  # noqa: PLC0415
+        from scripts.prerequisites.wanted import snapshots  # noqa: PLC0415
+        from workloads.engine.weights_manifest import split  # noqa: PLC0415
 
+        for snapshot, (name, _) in snapshots(self._plan).items():
+            folder, version = split(self._plan.platform.models[name].weights)
+            write_snapshot(self._paths, snapshot, folder, version, is_video=self._is_video(name))
         own = {region.model_bucket for region in self._plan.storage.regions.values()}
         # adapters first: a model that has its weights waits for them
         for target in sorted(targets(self._plan).values(), key=lambda each: not each.is_adapter):
@@ -203,6 +209,44 @@ def push_sample(
     if version is None:
         set_current(store, home, chosen)
     return chosen if sent.buckets else None
+
+
+def write_snapshot(
+    paths: TwinPaths, snapshot: str, model: str, version: str | None, *, is_video: bool = False
+) -> None:
+    """Write the sample to a snapshot of the twin, as a version at its root.
+
+    A snapshot with files is not changed.
+
+    Args:
+        paths: The twin.
+        snapshot: `projects/P/global/snapshots/NAME`.
+        model: Folder of the model's weights, which the manifest names.
+        version: Version that the stack names, or None for any.
+        is_video: Whether the model generates videos.
+    """
+    from workloads.engine.weights_manifest import (  # noqa: PLC0415
+        MANIFEST_NAME,
+        Manifest,
+        version_of,
+    )
+    from workloads.transfer.source import HashCache, hash_files, scan  # noqa: PLC0415
+    from workloads.transfer.versions import now  # noqa: PLC0415
+    from workloads.transfer.work import Crew, Silent  # noqa: PLC0415
+
+    def write(beside: Path) -> None:
+        if is_video:
+            _write_video_model(beside)
+        else:
+            write_model(beside)
+        files = scan(beside, ())
+        entries = tuple(hash_files(files, Crew(_WORKERS), Silent(), HashCache(_HASHES)))
+        manifest = Manifest(model, version or version_of(entries), now(), entries)
+        (beside / MANIFEST_NAME).write_text(manifest.dump())
+
+    from twin.engines.real.tiny_model import write_model  # noqa: PLC0415
+
+    made_whole(snapshot_folder(paths, "", snapshot), write)
 
 
 def _write_video_model(folder: Path) -> None:

@@ -32,8 +32,18 @@ _READERS: Final[dict[str, Callable[[str], Any]]] = {
 }
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run a job and return the exit code: 1 if it fails, 2 for settings that cannot be used."""
+def main(
+    arguments: Sequence[str],
+    compress: quantize.Compress = quantize.compressed,
+    train: tune.Train = tune.trained,
+) -> int:
+    """Run a job and return the exit code: 1 if it fails, 2 for settings that cannot be used.
+
+    Args:
+        arguments: Role, and the file with its settings.
+        compress: Quantizes a model.
+        train: Trains an adapter.
+    """
     set_up(sys.stderr, logging.ERROR)
     try:
         if len(arguments) != 2 or arguments[0] not in _READERS:
@@ -44,20 +54,20 @@ def main(arguments: Sequence[str]) -> int:
         say(logging.ERROR, str(error))
         return 2
     try:
-        _run(role, settings)
+        _run(role, settings, compress, train)
     except (NoScore, SampleError, TransferError) as error:
         say(logging.ERROR, str(error))
         return 1
     return 0
 
 
-def _run(role: str, settings: Any) -> None:
+def _run(role: str, settings: Any, compress: quantize.Compress, train: tune.Train) -> None:
     store = Store(None, endpoint=os.environ.get("STORAGE_EMULATOR_HOST"), workers=WORKERS)
     progress = LogLines()
     if role == "quantize":
-        say(logging.INFO, f"{quantize.run(settings, store, progress)}: complete")
+        say(logging.INFO, f"{quantize.run(settings, store, progress, compress)}: complete")
     elif role == "tune":
-        say(logging.INFO, f"{tune.run(settings, store, progress)}: complete")
+        say(logging.INFO, f"{tune.run(settings, store, progress, train)}: complete")
     else:
         _evaluated(settings, store, progress)
 

@@ -1,5 +1,6 @@
 """Quantizes a language model with LLM Compressor, in the format that vLLM reads."""
 
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -18,8 +19,19 @@ _WHOLE: Final = ["lm_head"]
 """Layers that keep their precision, as in LLM Compressor's examples."""
 
 
-def run(settings: QuantizeSettings, store: Store, progress: Progress) -> str:
+Compress = Callable[[Path, Path, QuantizeSettings, list[dict[str, Any]]], dict[str, Any]]
+"""Writes the quantized form of a model in a folder to another folder, and returns what else the
+record of the result has."""
+
+
+def run(settings: QuantizeSettings, store: Store, progress: Progress, compress: Compress) -> str:
     """Quantize a model and return the name of the result with its version.
+
+    Args:
+        settings: Model, result and scheme.
+        store: Cloud Storage.
+        progress: Takes the bytes that arrive.
+        compress: Quantizes.
 
     Raises:
         SampleError: The data cannot be used.
@@ -31,11 +43,11 @@ def run(settings: QuantizeSettings, store: Store, progress: Progress) -> str:
         lines = lines_of(store, settings.bucket, settings.data)
         samples = list(read_samples(lines, settings.samples))
     source = get(store, settings.bucket, settings.model, model, progress)
-    compress(model, result, settings, samples)
+    found = compress(model, result, settings, samples)
     record = {
+        **found,
         "data": settings.data,
         "model": source,
-        "packages": releases("llmcompressor", "compressed-tensors", "torch", "transformers"),
         "samples": len(samples),
         "scheme": settings.scheme,
     }
@@ -43,10 +55,10 @@ def run(settings: QuantizeSettings, store: Store, progress: Progress) -> str:
     return f"{settings.result}@{version}"
 
 
-def compress(
+def compressed(
     model: Path, result: Path, settings: QuantizeSettings, samples: list[dict[str, Any]]
-) -> None:
-    """Write the quantized form of a model in a folder to another folder."""
+) -> dict[str, Any]:
+    """Quantize a model with LLM Compressor; a `Compress`."""
     # they take a minute to load; the data is read before
     llmcompressor: Any = import_module("llmcompressor")
     modifiers: Any = import_module("llmcompressor.modifiers.quantization")
@@ -68,3 +80,5 @@ def compress(
     llmcompressor.oneshot(model=network, tokenizer=tokenizer, recipe=recipe, **given)
     network.save_pretrained(result, save_compressed=True)
     tokenizer.save_pretrained(result)
+    names = ("llmcompressor", "compressed-tensors", "torch", "transformers")
+    return {"packages": releases(*names)}

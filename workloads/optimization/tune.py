@@ -1,5 +1,6 @@
 """Trains a LoRA adapter of a language model with PEFT, in the format that vLLM reads."""
 
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -19,8 +20,19 @@ _LAYERS: Final = "all-linear"
 _SEED: Final = 1
 
 
-def run(settings: TuneSettings, store: Store, progress: Progress) -> str:
+Train = Callable[[Path, Path, TuneSettings, list[dict[str, Any]]], dict[str, Any]]
+"""Writes the adapter of a model in a folder to another folder, and returns what else the record of
+the result has."""
+
+
+def run(settings: TuneSettings, store: Store, progress: Progress, train: Train) -> str:
     """Train an adapter and return its name with the version.
+
+    Args:
+        settings: Model, result and hyperparameters.
+        store: Cloud Storage.
+        progress: Takes the bytes that arrive.
+        train: Trains.
 
     Raises:
         SampleError: The data cannot be used.
@@ -29,13 +41,12 @@ def run(settings: TuneSettings, store: Store, progress: Progress) -> str:
     model, result = Path(settings.work) / "model", Path(settings.work) / "result"
     samples = list(read_samples(lines_of(store, settings.bucket, settings.data)))
     source = get(store, settings.bucket, settings.model, model, progress)
-    loss = train(model, result, settings, samples)
+    found = train(model, result, settings, samples)
     record = {
+        **found,
         "data": settings.data,
         "epochs": settings.epochs,
-        "loss": loss,
         "model": source,
-        "packages": releases("peft", "torch", "transformers"),
         "rank": settings.rank,
         "samples": len(samples),
     }
@@ -43,10 +54,10 @@ def run(settings: TuneSettings, store: Store, progress: Progress) -> str:
     return f"{settings.result}@{version}"
 
 
-def train(
+def trained(
     model: Path, result: Path, settings: TuneSettings, samples: list[dict[str, Any]]
-) -> float:
-    """Write the adapter of a model in a folder to another folder; return the mean loss."""
+) -> dict[str, Any]:
+    """Train an adapter with PEFT; a `Train`. The record has the mean loss."""
     # they take a minute to load; the data is read before
     peft: Any = import_module("peft")
     transformers: Any = import_module("transformers")
@@ -90,7 +101,8 @@ def train(
     )
     trainer.train()
     tuned.save_pretrained(result)
-    return round(float(trainer.state.log_history[-1]["train_loss"]), 4)
+    loss = round(float(trainer.state.log_history[-1]["train_loss"]), 4)
+    return {"loss": loss, "packages": releases("peft", "torch", "transformers")}
 
 
 def _torch() -> Any:

@@ -86,9 +86,6 @@ def _images(intent: ServingIntent, images: ImageGeneration) -> Iterator[InputErr
     if images.sigmas and images.step_cache is not None:
         rule = "must not be set when sigmas are given: a distilled schedule has no steps to skip"
         yield InputError(join(_IMAGES, "step_cache"), rule, images.step_cache)
-    if images.models and intent.weights_claim is not None:
-        rule = "must not be set with a disk of weights: its root is the first model"
-        yield InputError(_MODELS, rule, Bare(", ".join(images.models)))
     for name, model in images.models.items():
         where = join(_MODELS, name)
         if _bucket(model.weights) != _bucket(intent.weights):

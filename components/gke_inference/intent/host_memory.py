@@ -111,10 +111,6 @@ def memory_problems(intent: ServingIntent) -> Iterator[InputError]:
 
 def _cache_gib(intent: ServingIntent, kind: str) -> int:
     """Return the least file cache in memory: that of the weights, where they are mounted."""
-    if (
-        not mounts_weights(intent.engine, kind)
-        or intent.weights_claim is not None
-        or intent.weights_bucket_claim is not None
-    ):
+    if not mounts_weights(intent.engine, kind) or intent.weights_bucket_claim is not None:
         return 0
-    return weights_cache_gib(intent.gib)
+    return weights_cache_gib(intent.bucket_gib) if intent.bucket_gib else 0

@@ -106,8 +106,8 @@ class ModelServerArgs(TypedDict):
     """Claim of the bucket with the weights, such as that of a `FuseVolume` with a profile, where
     they are read as files. Default: a mount with the platform's own options."""
     weights_claim: NotRequired[str]
-    """Volume claim whose root is the model (Hyperdisk ML), read instead of the bucket. Default:
-    none."""
+    """Volume claim whose root is the model (Hyperdisk ML), read instead of the bucket. Further
+    models of `images` are read from the bucket. Default: none."""
 
 
 @dataclass(frozen=True)
@@ -186,6 +186,11 @@ class ServingIntent:
         """Size of the weights of all its models, as served."""
         sizes = (self.size, *(each.size for each in self.further_models.values()))
         return sum(map(size_gib, sizes))
+
+    @property
+    def bucket_gib(self) -> float:
+        """Size of those that servers read from the bucket: with a claim, of the further ones."""
+        return self.gib if self.weights_claim is None else self.gib - size_gib(self.size)
 
     @property
     def groups(self) -> dict[str, str]:

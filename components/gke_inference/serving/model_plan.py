@@ -170,7 +170,7 @@ def _files(
             further=further_of(intent),
             is_autopilot=bool(args.get("autopilot", False)),
             is_streamed=engine(intent.engine).hardware[kind].streamed,
-            weights_gib=intent.gib,
+            weights_gib=intent.bucket_gib,
         )
         for kind in intent.kinds
     }

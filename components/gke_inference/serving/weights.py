@@ -142,7 +142,8 @@ def storage(
     """Return the volumes, mounts and environment of one engine.
 
     `bucket_claim` is a claim of the bucket with the weights, which replaces its mount in the pod.
-    `further` are further models of the server, by name, and `weights_gib` includes them.
+    `further` are further models of the server, by name: folders of the bucket with the weights,
+    also if the first model is in a claim. `weights_gib` is the size of what is read from it.
 
     Raises:
         InputError: A TPU server has nowhere to keep what it compiles.
@@ -161,8 +162,9 @@ def storage(
         read.add(draft.bucket)
     read |= {entry.bucket for entry in (further or {}).values()}
     # Mounts share one cache volume, each limited to its part: older files are evicted.
-    caches = dict.fromkeys(read, OTHER_CACHE_GIB) if is_mounted else {}
-    if is_mounted and bucket_claim is None:
+    is_cached = is_mounted or bool(further)
+    caches = dict.fromkeys(read, OTHER_CACHE_GIB) if is_cached else {}
+    if is_cached and bucket_claim is None:
         caches[weights.bucket] = weights_cache_gib(weights_gib)
     for bucket in sorted(read):
         name = f"bucket-{fingerprint(bucket)[:8]}"

@@ -29,6 +29,7 @@ from workloads.diffusion.__main__ import parser, settings_of
 from workloads.diffusion.config import from_dict
 
 EXAMPLE = EXAMPLES / "images" / "Pulumi.images.yaml"
+ENVIRONMENT = "images"
 MODEL, REGION = "flux-schnell", "us-central1"
 
 
@@ -96,6 +97,30 @@ def test_a_server_holds_further_models_beside_the_first():
     assert base.folder.endswith("/flux-mini")
     mounts = [mount["mountPath"] for mount in server["volumeMounts"]]
     assert any(base.folder.startswith(f"{mount}/") for mount in mounts)
+
+
+DISK = {
+    "size_gib": 40,
+    "snapshot": "flux",
+    "throughput_mib_per_second": 1200,
+    "zones": ["us-central1-b"],
+}
+
+
+def test_a_first_model_on_a_disk_leaves_the_further_ones_in_the_bucket_with_their_own_cache():
+    args = server_args(served_in(stack(**two(), disk=DISK), MODEL, REGION))
+    pod = pod_of(args, [rung_of(rung, "rung") for rung in args["rungs"]])
+    (server,) = pod["containers"]
+    words = [*server["command"], *server["args"]]
+    found = parser().parse_args(words[words.index("diffusion") + 1 :])
+    (base,) = from_dict(settings_of(found)).base_models
+    paths = {mount["name"]: mount["mountPath"] for mount in server["volumeMounts"]}
+    assert paths["weights"] == "/mnt/weights"
+    assert base.folder == f"/mnt/buckets/acme-{ENVIRONMENT}-models-{REGION}/flux-mini"
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    assert volumes["weights"]["persistentVolumeClaim"]["readOnly"] is True
+    cache = volumes["gke-gcsfuse-cache"]["emptyDir"]["sizeLimit"]
+    assert cache == "14Gi", "1.2 times 10.4 GiB of flux-mini, and a GiB: none for the first model"
 
 
 OWN_CHIPS = EXAMPLES / "image-models" / "Pulumi.image-models.yaml"

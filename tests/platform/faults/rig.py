@@ -162,12 +162,19 @@ class Platform:
         self._state = backend(folder)
         self.url = ""
 
-    def bring_up(self, *stock: StockLine, accounts: tuple[str, ...] = ()) -> None:
-        """Deploy the stack where there is this stock, and these service accounts of others.
+    def bring_up(
+        self,
+        *stock: StockLine,
+        accounts: tuple[str, ...] = (),
+        snapshots: tuple[str, ...] = (),
+    ) -> None:
+        """Deploy the stack where there is this stock, and these accounts and snapshots of others.
 
         `close` ends what was started.
         """
-        World(stock=stock, service_accounts=accounts).save(self.paths.capacity_file)
+        World(stock=stock, service_accounts=accounts, snapshots=snapshots).save(
+            self.paths.capacity_file
+        )
         self.pulumi("stack", "init", self.stack, "--no-select")
         self.up()
         outputs = self.pulumi("stack", "output", "endpoint", "-s", self.stack)

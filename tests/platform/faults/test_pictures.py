@@ -38,6 +38,7 @@ VIDEO = EXAMPLES / "video" / "Pulumi.video.yaml"
 MODEL, NAMESPACE = "flux-dev", "jobs-images"
 FAST, MINI, WAN = "flux-schnell", "flux-mini", "wan"
 EDITS = "/v1/images/edits"
+SNAPSHOT = "projects/acme-images/global/snapshots/flux-schnell"
 SMALL = {"parameters_billion": 5.6, "bits": 16}
 """A size of which a chip holds two."""
 CALLER = "app@acme-inference-images.iam.gserviceaccount.com"
@@ -51,7 +52,7 @@ def platform(tmp_path_factory):
     stack = together(folder, stack, VIDEO, "capacity", "models")
     made = Platform(tmp_path_factory.mktemp("images"), stack, "{min: 1, max: 2}", DEFAULT_SPEED)
     try:
-        made.bring_up(accounts=(CALLER,))
+        made.bring_up(accounts=(CALLER,), snapshots=(SNAPSHOT,))
         wait_for(lambda: image_of(made, MODEL) is not None, 120, made.states)
         wait_for(lambda: draws(made), 120, made.states)
         yield made
@@ -68,6 +69,12 @@ def with_further(folder):
     model["adapters"] = ["comic", "noir"]
     model["images"]["max_adapters"] = 2
     model["images"]["models"] = {MINI: {"weights": MINI, "size": SMALL, "steps": 20}}
+    model["disk"] = {
+        "size_gib": 40,
+        "snapshot": SNAPSHOT,
+        "throughput_mib_per_second": 1200,
+        "zones": ["us-east5-b"],
+    }
     made = folder / PICTURES.name
     made.write_text(yaml.safe_dump(whole))
     return made
@@ -234,6 +241,21 @@ def test_another_size_of_the_stack_is_drawn_and_one_that_is_not_is_refused(platf
     assert sides(generate_images(platform.url, FAST, "x", size="768x1344")[0]) == (768, 1344)
     with pytest.raises(CommandError, match=r"HTTP 400 .*size: must be one of"):
         generate_images(platform.url, FAST, "x", size="512x512")
+
+
+def test_a_model_on_a_disk_runs_in_the_zone_of_the_disk(platform):
+    pods = platform.kube.list("/api/v1/namespaces/models/pods")
+    nodes = {
+        pod["spec"]["nodeName"]
+        for pod in pods
+        if any("persistentVolumeClaim" in each for each in pod["spec"].get("volumes", []))
+        and pod["metadata"]["name"].startswith(FAST)
+        and pod["spec"].get("nodeName")
+    }
+    assert nodes
+    for name in nodes:
+        node = platform.kube.get(f"/api/v1/nodes/{name}")
+        assert node["metadata"]["labels"]["topology.kubernetes.io/zone"] == "us-east5-b"
 
 
 def test_a_further_model_is_listed_and_drawn_by_its_name(platform):

@@ -80,3 +80,16 @@ def test_asked_at_that_load_a_replica_answers_when_the_others_are_full():
 def test_a_disk_that_gives_nothing_is_refused_and_not_taken_for_an_unknown_one():
     with pytest.raises(ValueError, match="disk_gb_per_second must be above 0, got 0"):
         cold_start("gpu", 100.0, weights="disk", disk_gb_per_second=0.0)
+
+
+def test_weights_of_a_disk_and_of_a_bucket_are_read_one_after_the_other():
+    def weights(**more):
+        start = cold_start("tpu", 10.0, weights="disk", disk_gb_per_second=2.0, **more)
+        (stage,) = [each for each in start.stages if each.name == "weights"]
+        return stage
+
+    (beside,) = [each for each in cold_start("tpu", 4.0).stages if each.name == "weights"]
+    both = weights(bucket_gb=4.0)
+    assert weights().seconds == 5.0
+    assert both.seconds == pytest.approx(5.0 + beside.seconds)
+    assert (both.low, both.high) == pytest.approx((5.0 + beside.low, 5.0 + beside.high))

@@ -295,9 +295,9 @@ def _weights(container: JsonObject, place: Place) -> Launch:
 def _optimizing(container: JsonObject, place: Place) -> Launch:
     """A job that optimizes or evaluates a model, with the packages of its image."""
     kind = kind_of(container)
-    argv = optimizing.command(kind, _arguments(container, place), place)
+    argv, is_real = optimizing.command(kind, _arguments(container, place), place)
     variables = {**_base(place), **optimizing.environment(place), **place.services}
-    return Launch(kind, argv, variables, is_real=True)
+    return Launch(kind, argv, variables, is_real=is_real)
 
 
 def _operator(container: JsonObject, place: Place) -> Launch:

@@ -7,6 +7,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from twin.cluster.agent import lifecycle, names, records, status, views
 from twin.cluster.agent.config_versions import ConfigVersions
@@ -27,6 +28,7 @@ from twin.cluster.agent.launching.volumes import Mount, MountError, Volumes, is_
 from twin.cluster.agent.limits import Limits
 from twin.cluster.base import podports
 from twin.cluster.base.context import ClusterContext
+from twin.cluster.base.fields import part
 from twin.cluster.base.reports import pod_event
 from twin.cluster.base.traces import collector_address
 from twin.cluster.devices.preparing import PreparingError, prepared
@@ -34,6 +36,7 @@ from twin.cluster.services import connections
 from twin.cluster.services import proxy as service_proxy
 from twin.host.paths import REPOSITORY
 from twin.wire.kube import JsonObject, KubeError
+from twin.world.disk_contents import NoDiskError, disk_folder
 from twin.world.image_names import missing_in
 
 _log = logging.getLogger("twin.cluster.agent")
@@ -181,6 +184,18 @@ class PodRunner:
         self._event("Warning", "Failed", f"Error: {error}")
         self._wake.wait(_RETRY_SECONDS)
 
+    def _disk(self, handle: str) -> Path:
+        """Return the folder of a disk that the pod's node attaches.
+
+        Raises:
+            ConfigError: The zone of the node has no such disk.
+        """
+        zone = part(self._node, "metadata", "labels").get("topology.kubernetes.io/zone", "")
+        try:
+            return disk_folder(self._context.paths, handle, zone)
+        except NoDiskError as error:
+            raise ConfigError(str(error)) from error
+
     def _make_containers(self) -> list[Container]:
         kube, spec = self._context.kube, self._pod["spec"]
         node = hardware.of_node(self._node)
@@ -192,6 +207,7 @@ class PodRunner:
             partial(share_folder, self._context.paths, self._context.spec.name, kind=node.kind),
             partial(check_profile, self._context.paths, self._context.spec.name),
             partial(check_access, self._context.paths, self._context.spec.project, self._pod),
+            self._disk,
         )
         folders = volumes.make()
         self._volumes = volumes if is_refreshed(self._pod) else None

@@ -12,6 +12,7 @@ from gke_inference.catalogue.versions import api
 from twin.cluster.autoscaler.plan import pack
 from twin.cluster.autoscaler.pods import Pod, Room, parse, requests_of
 from twin.cluster.autoscaler.state import Cluster
+from twin.cluster.autoscaler.volumes import Volumes
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.fields import part, parts, text_map
 from twin.cluster.base.quantities import Amounts, quantity
@@ -147,7 +148,9 @@ class CapacityBuffers:
         return [
             pod
             for uid, unit in self._units.items()
-            for pod in virtual_pods(items[uid], unit, cluster.default_classes, classes)
+            for pod in virtual_pods(
+                items[uid], unit, cluster.default_classes, classes, cluster.volumes
+            )
         ]
 
     def _reconcile(self, uid: str, item: JsonObject) -> None:
@@ -247,7 +250,11 @@ class CapacityBuffers:
 
 
 def virtual_pods(
-    item: JsonObject, unit: Unit, default_classes: Mapping[str, str | None], classes: Iterable[str]
+    item: JsonObject,
+    unit: Unit,
+    default_classes: Mapping[str, str | None],
+    classes: Iterable[str],
+    volumes: Volumes,
 ) -> list[Pod]:
     """Return the units of a buffer as pending pods. A claim of devices fits no node."""
     meta = item["metadata"]
@@ -268,6 +275,7 @@ def virtual_pods(
             default,
             known,
             buffer=str(meta["name"]),
+            volumes=volumes,
         )
         for number in range(1, unit.count + 1)
     ]

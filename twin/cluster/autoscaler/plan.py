@@ -113,6 +113,7 @@ def _signature(pod: Pod) -> object:
         pod.affinity,
         pod.tolerations,
         pod.devices,
+        pod.volumes,
     )
 
 

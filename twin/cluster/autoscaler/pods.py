@@ -4,13 +4,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from twin.cluster.autoscaler.volumes import TOO_MANY, Need, Volumes
 from twin.cluster.base.fields import part, parts, text_map
-from twin.cluster.base.matching import expression_holds, selects
+from twin.cluster.base.matching import Term, node_terms, selects, term_matches
 from twin.cluster.base.quantities import Amounts, amounts
 from twin.cluster.devices import devices as claims
 from twin.cluster.devices.devices import Devices, Request, devices_of
 from twin.cluster.nodes.node_objects import CLASS_LABEL, POOL_LABEL
 from twin.wire.kube import JsonObject
+from twin.world.disk_limits import attach_limit
 
 DEFAULT_CLASS_LABEL = "cloud.google.com/default-compute-class"
 CLUSTER_DEFAULT_CLASS = "default"
@@ -25,8 +27,8 @@ class Pod:
     name: str
     requests: Amounts
     selector: dict[str, str]
-    affinity: tuple[tuple[tuple[str, str, tuple[str, ...]], ...], ...]
-    """Required node affinity: terms, any of which must match, as (key, operator, values)."""
+    affinity: tuple[Term, ...]
+    """Required node affinity: terms, any of which must match."""
     tolerations: tuple[tuple[str, str, str, str], ...]
     """(key, operator, value, effect); an empty key or effect matches all."""
     compute_class: str | None
@@ -37,6 +39,8 @@ class Pod:
     labels: dict[str, str] | None = None
     devices: tuple[Request, ...] = ()
     """Requests of its claims."""
+    volumes: tuple[Need, ...] = ()
+    """What its PersistentVolumeClaims require of a node."""
     node: str | None = None
     daemon: bool = False
     buffer: str | None = None
@@ -85,6 +89,7 @@ def parse(
     classes: Iterable[str] = (),
     templates: Mapping[str, JsonObject] = MappingProxyType({}),
     buffer: str | None = None,
+    volumes: Volumes | None = None,
 ) -> Pod:
     """Return a Pod object as the autoscaler sees it.
 
@@ -94,13 +99,16 @@ def parse(
         classes: names of the existing classes; `default` is the cluster's default.
         templates: claim templates by namespace and name.
         buffer: name of the capacity buffer that it is a unit of.
+        volumes: claims and volumes of the cluster; None ignores the pod's claims.
     """
     spec: JsonObject = item["spec"]
     meta: JsonObject = item["metadata"]
     owners: list[JsonObject] = parts(meta, "ownerReferences")
     selector: dict[str, str] = text_map(spec, "nodeSelector")
     affinity = part(spec, "affinity")
-    terms = _terms(part(affinity, "nodeAffinity"))
+    terms = node_terms(
+        part(affinity, "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    )
     daemon = any(owner["kind"] == "DaemonSet" for owner in owners)
     chosen = selector.get(CLASS_LABEL) or _class_in(terms)
     if chosen is None and not daemon:
@@ -134,6 +142,7 @@ def parse(
         ),
         labels=text_map(meta, "labels"),
         devices=_claimed(spec, meta["namespace"], templates),
+        volumes=() if volumes is None else volumes.needs(item),
         node=spec.get("nodeName"),
         daemon=daemon,
         buffer=buffer,
@@ -154,18 +163,7 @@ def _claimed(
     return tuple(found)
 
 
-def _terms(node_affinity: JsonObject) -> tuple[tuple[tuple[str, str, tuple[str, ...]], ...], ...]:
-    required = part(node_affinity, "requiredDuringSchedulingIgnoredDuringExecution")
-    return tuple(
-        tuple(
-            (str(e["key"]), str(e["operator"]), tuple(map(str, e.get("values") or ())))
-            for e in parts(term, "matchExpressions")
-        )
-        for term in parts(required, "nodeSelectorTerms")
-    )
-
-
-def _class_in(terms: tuple[tuple[tuple[str, str, tuple[str, ...]], ...], ...]) -> str | None:
+def _class_in(terms: tuple[Term, ...]) -> str | None:
     for term in terms:
         for key, operator, values in term:
             if key == CLASS_LABEL and operator == "In" and values:
@@ -205,9 +203,12 @@ class Room:
     pods: list[Pod]
     devices_taken: Amounts = field(default_factory=Amounts)
     """Number of devices taken by DeviceClass."""
+    disks: set[str] = field(default_factory=set[str])
+    """Disks that its pods attach; several pods share one."""
 
     def take(self, pod: Pod) -> None:
         """Assign a pod."""
+        self.disks |= {need.disk for need in pod.volumes if need.disk is not None}
         _add(self.devices_taken, self.claimed(pod) or {})
         for name, value in pod.requests.items():
             self.free[name] = self.free.get(name, 0.0) - value
@@ -240,8 +241,11 @@ class Room:
 
 def refusal(pod: Pod, room: Room) -> str | None:
     """Return why a pod cannot run on a node, in the scheduler's wording; None if it can."""
+    for need in pod.volumes:
+        if not need.terms:  # no node meets it
+            return need.why
     if any(room.labels.get(key) != value for key, value in pod.selector.items()) or (
-        pod.affinity and not any(_matches(term, room.labels) for term in pod.affinity)
+        pod.affinity and not any(term_matches(term, room.labels) for term in pod.affinity)
     ):
         return "node(s) didn't match Pod's node affinity/selector"
     for taint in room.taints:
@@ -254,7 +258,22 @@ def refusal(pod: Pod, room: Room) -> str | None:
         return "cannot allocate all claims"
     if room.free.get("pods", 0.0) < 1:
         return "Too many pods"
+    conflict = _volume_conflict(pod, room)
+    if conflict is not None:
+        return conflict
     return None if _may_share(pod, room) else "node(s) didn't match pod anti-affinity rules"
+
+
+def _volume_conflict(pod: Pod, room: Room) -> str | None:
+    """Return why a node cannot have the volumes of a pod, or None."""
+    disks = room.disks | {need.disk for need in pod.volumes if need.disk is not None}
+    limit = attach_limit(room.labels.get("node.kubernetes.io/instance-type", ""))
+    if len(disks) > max(limit, len(room.disks)):
+        return TOO_MANY
+    for need in pod.volumes:
+        if not any(term_matches(term, room.labels) for term in need.terms):
+            return need.why
+    return None
 
 
 def may_share_pool(pod: Pod, room: Room, rooms: Iterable[Room]) -> bool:
@@ -278,10 +297,6 @@ def _may_share(pod: Pod, room: Room) -> bool:
         if any(has(pod.labels, wanted) for wanted in other.alone_by):
             return False
     return True
-
-
-def _matches(term: tuple[tuple[str, str, tuple[str, ...]], ...], labels: dict[str, str]) -> bool:
-    return all(expression_holds(key, operator, values, labels) for key, operator, values in term)
 
 
 def tolerates(pod: Pod, taint: tuple[str, str, str]) -> bool:

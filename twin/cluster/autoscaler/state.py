@@ -10,6 +10,7 @@ from gke_inference.catalogue.versions import api
 from twin.cluster.autoscaler import pods as autoscaler_pods
 from twin.cluster.autoscaler.pods import DEFAULT_CLASS_LABEL, Pod, Room
 from twin.cluster.autoscaler.rungs import Class, Rung, autopilot_rung, parse_class
+from twin.cluster.autoscaler.volumes import Volumes
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.fields import part, parts
 from twin.cluster.base.informer import Informer
@@ -29,6 +30,12 @@ _YOUNG_SECONDS = 30.0  # of real time: a busy machine's scheduler may take that 
 _PODS_KEPT = 20_000
 _FINISHED = {"Succeeded", "Failed"}
 _TEMPLATES = "/apis/resource.k8s.io/v1/resourceclaimtemplates"
+_VOLUMES = (
+    "/api/v1/persistentvolumeclaims",
+    "/api/v1/persistentvolumes",
+    "/apis/storage.k8s.io/v1/storageclasses",
+)
+"""Collections in the order of the arguments of `Volumes`."""
 _REQUESTS = "/apis/autoscaling.x-k8s.io/v1/provisioningrequests"
 _BUFFER = api("capacity_buffer")
 
@@ -124,6 +131,8 @@ class Cluster:
     """Keys of node groups that hold units of a capacity buffer."""
     default_classes: dict[str, str | None] = field(default_factory=dict[str, str | None])
     """Default class of each namespace."""
+    volumes: Volumes = field(default_factory=Volumes)
+    """Claims and volumes."""
 
     def rungs_without_class(self, pod: Pod) -> list[Rung]:
         """Return the rungs for pods without a class: autoscaled pools and Autopilot's nodes."""
@@ -157,6 +166,7 @@ class ClusterState:
         self._classes = Informer(watches, "/apis/cloud.google.com/v1/computeclasses", self.wake)
         self._requests = Informer(watches, _REQUESTS, self.wake)
         self._templates = Informer(watches, _TEMPLATES, self.wake)
+        self._volumes = [Informer(watches, path, self.wake) for path in _VOLUMES]
         path = f"/apis/{_BUFFER.api_version}/capacitybuffers"
         self._buffers = (
             Informer(watches, path, self.wake) if has_kind(_BUFFER.kind, ctx.spec.version) else None
@@ -175,6 +185,7 @@ class ClusterState:
             self._classes,
             self._requests,
             self._templates,
+            *self._volumes,
             *([self._buffers] if self._buffers is not None else []),
         )
         for informer in informers:
@@ -212,16 +223,19 @@ class ClusterState:
             f"{item['metadata']['namespace']}/{item['metadata']['name']}": item
             for item in self._templates.items()
         }
+        volumes = Volumes(*(informer.items() for informer in self._volumes))
         waiting: list[Pod] = []
         placed: dict[str, list[tuple[Pod, JsonObject]]] = {}
         for item in self._pods.items():
             node = item["spec"].get("nodeName")
             if node and part(item, "status").get("phase") not in _FINISHED:
-                placed.setdefault(node, []).append((self._parsed(item, templates), item))
+                placed.setdefault(node, []).append((self._parsed(item, templates, volumes), item))
             elif autoscaler_pods.is_unschedulable(item):
                 namespace = item["metadata"]["namespace"]
                 default = defaults.get(namespace)
-                waiting.append(autoscaler_pods.parse(item, default, classes, templates))
+                waiting.append(
+                    autoscaler_pods.parse(item, default, classes, templates, volumes=volumes)
+                )
         found = [
             Node(item, [p for p, _ in on], [i for _, i in on])
             for item in self._nodes.items()
@@ -239,6 +253,7 @@ class ClusterState:
             requests=self._requests.items(),
             buffers=[] if self._buffers is None else self._buffers.items(),
             default_classes=defaults,
+            volumes=volumes,
         )
         names = {node.name for node in found}
         self._first_seen = {n: at for n, at in self._first_seen.items() if n in names}
@@ -251,15 +266,15 @@ class ClusterState:
             cluster.young = {node.name: node.room() for node in young}
         return cluster
 
-    def _parsed(self, item: JsonObject, templates: dict[str, JsonObject]) -> Pod:
+    def _parsed(self, item: JsonObject, templates: dict[str, JsonObject], volumes: Volumes) -> Pod:
         """Return a scheduled pod; its relevant fields do not change while it exists."""
         uid: str = item["metadata"]["uid"]
         cached = self._pod_cache.get(uid)
         if cached is not None:
             return cached
-        pod = autoscaler_pods.parse(item, templates=templates)
-        if () in pod.devices:  # the template of a claim is not known yet
-            return pod
+        pod = autoscaler_pods.parse(item, templates=templates, volumes=volumes)
+        if () in pod.devices or not all(need.terms for need in pod.volumes):
+            return pod  # a claim or its template is not known yet
         if len(self._pod_cache) > _PODS_KEPT:
             self._pod_cache.clear()
         self._pod_cache[uid] = pod

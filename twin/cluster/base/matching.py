@@ -1,9 +1,31 @@
 """Label selectors and container ports, as every controller reads them. Pure."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from twin.cluster.base.fields import part, parts
 from twin.wire.kube import JsonObject
+
+Term = tuple[tuple[str, str, tuple[str, ...]], ...]
+"""Requirements on labels, (key, operator, values), all of which must hold."""
+ANYWHERE: Final[Term] = ()
+"""The term that all labels match."""
+
+
+def node_terms(selector: JsonObject) -> tuple[Term, ...]:
+    """Return the terms of a node selector (`nodeSelectorTerms`); a node must match any of them."""
+    return tuple(
+        tuple(
+            (str(e["key"]), str(e["operator"]), tuple(map(str, e.get("values") or ())))
+            for e in parts(term, "matchExpressions")
+        )
+        for term in parts(selector, "nodeSelectorTerms")
+    )
+
+
+def term_matches(term: Term, labels: Mapping[str, str]) -> bool:
+    """Return whether labels meet all requirements of a term."""
+    return all(expression_holds(key, operator, values, labels) for key, operator, values in term)
 
 
 def selects(selector: JsonObject, labels: Mapping[str, str]) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.nodes import node_objects as nodes
+from twin.cluster.nodes.disks import csi_node
 from twin.cluster.nodes.locations import location_labels
 from twin.cluster.nodes.networks import refused_networks
 from twin.cluster.nodes.node_objects import NodeShape
@@ -26,6 +27,7 @@ from twin.world.rules import Rules
 _LOG = logging.getLogger(__name__)
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _RETRY_SECONDS = 0.2
+_CSI_NODES = "/apis/storage.k8s.io/v1/csinodes"
 
 
 @dataclass
@@ -223,7 +225,8 @@ class Provisioner:
                 has_driver=not nodes.installs_driver(group.shape),
             )
             try:
-                self._ctx.kube.post("/api/v1/nodes", body)
+                made = self._ctx.kube.post("/api/v1/nodes", body)
+                self._ctx.kube.post(_CSI_NODES, csi_node(made))
             except KubeError as error:
                 if error.status != 409:
                     raise

@@ -14,6 +14,8 @@ from pathlib import Path
 from gke_inference.catalogue.files import filestore, lustre
 from twin.cluster.agent.launching.environment import ConfigError, Sources, field
 from twin.cluster.agent.launching.tokens import token_of
+from twin.cluster.base.fields import part
+from twin.cluster.nodes.disks import DRIVER, PROVISIONED
 from twin.host.private_files import private_folder, write_private
 from twin.wire.kube import JsonObject, Kube, KubeError
 
@@ -61,6 +63,7 @@ class Volumes:
         check_profile: Rejects a storage class whose volumes GKE tunes if it cannot tune the
             bucket, by class and bucket.
         check_access: Rejects a bucket that the pod may not list.
+        disk: Returns the folder of a disk by its handle.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class Volumes:
         file_share: Callable[[str, str, JsonObject], Path],
         check_profile: Callable[[str, str], None] | None = None,
         check_access: Callable[[str], None] | None = None,
+        disk: Callable[[str], Path] | None = None,
     ) -> None:
         self._kube = kube
         self._pod = pod
@@ -81,6 +85,7 @@ class Volumes:
         self._file_share = file_share
         self._check_profile = check_profile
         self._check_access = check_access
+        self._disk = disk
         self._sources = Sources(kube, self._namespace)
 
     def make(self) -> dict[str, Path]:
@@ -173,7 +178,14 @@ class Volumes:
         if source["driver"] in (filestore.DRIVER, lustre.DRIVER):
             handle = str(source.get("volumeHandle", ""))
             return self._file_share(source["driver"], handle, attributes)
-        return self._shared / "disks" / re.sub(r"[^\w.-]", "_", str(source.get("volumeHandle", "")))
+        handle = str(source.get("volumeHandle", ""))
+        if source["driver"] == DRIVER and self._disk is not None:
+            return self._disk(handle)
+        return self._provisioned(handle)
+
+    def _provisioned(self, handle: str) -> Path:
+        """Return the folder of a volume that began empty."""
+        return self._shared / "disks" / re.sub(r"[^\w.-]", "_", handle)
 
     def _claimed(self, claim: str) -> Path:
         base = f"/api/v1/namespaces/{self._namespace}/persistentvolumeclaims/{claim}"
@@ -181,7 +193,10 @@ class Volumes:
             spec = self._kube.get(base)["spec"]
             name = spec.get("volumeName")
             if name:
-                volume = self._kube.get(f"/api/v1/persistentvolumes/{name}")["spec"]
+                found = self._kube.get(f"/api/v1/persistentvolumes/{name}")
+                volume = found["spec"]
+                if part(found, "metadata", "annotations").get(PROVISIONED) == DRIVER:
+                    return self._provisioned(str(volume["csi"]["volumeHandle"]))
                 if "csi" in volume:
                     if self._check_profile and volume["csi"]["driver"] == FUSE_DRIVER:
                         handle = str(volume["csi"].get("volumeHandle", ""))
@@ -227,16 +242,16 @@ class Volumes:
             write_private(folder / item["path"], text)
 
     def _projected(self, source: JsonObject, folder: Path) -> None:
-        for part in source.get("sources", []):
-            if "configMap" in part:
-                self._config_map(part["configMap"], folder)
-            elif "secret" in part:
-                self._secret(part["secret"], folder)
-            elif "downwardAPI" in part:
-                self._downward(part["downwardAPI"], folder)
-            elif "serviceAccountToken" in part:
+        for each in source.get("sources", []):
+            if "configMap" in each:
+                self._config_map(each["configMap"], folder)
+            elif "secret" in each:
+                self._secret(each["secret"], folder)
+            elif "downwardAPI" in each:
+                self._downward(each["downwardAPI"], folder)
+            elif "serviceAccountToken" in each:
                 text = token_of(self._kube, self._pod)
-                write_private(folder / part["serviceAccountToken"]["path"], text)
+                write_private(folder / each["serviceAccountToken"]["path"], text)
 
     def mounts(self, container: JsonObject, folders: dict[str, Path]) -> list[Mount]:
         """Return the container's paths with their folders, the deepest path first."""

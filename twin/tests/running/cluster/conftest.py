@@ -89,13 +89,20 @@ class Cluster:
 
     def reasons(self, app: str) -> set[str]:
         """Return the reasons of the autoscaler's events about a workload's pods."""
+        return {event["reason"] for event in self._events(app)}
+
+    def said(self, app: str) -> set[str]:
+        """Return the messages of the autoscaler's events about a workload's pods."""
+        return {event["message"] for event in self._events(app)}
+
+    def _events(self, app: str):
         events = self.kube.list("/api/v1/namespaces/default/events")
-        return {
-            event["reason"]
+        return [
+            event
             for event in events
             if event["involvedObject"]["name"].startswith(f"{app}-")
             and event["source"].get("component") == "cluster-autoscaler"
-        }
+        ]
 
     def kinds(self) -> list[str]:
         """Return the kinds of the timeline's events."""

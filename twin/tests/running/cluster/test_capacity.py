@@ -13,6 +13,7 @@ pytestmark = pytest.mark.needs_tools
 
 L4 = {"machineType": "g2-standard-12", "gpu": {"type": "nvidia-l4", "count": 1}}
 V6E = {"tpu": {"type": "tpu-v6e-slice", "count": 4, "topology": "2x2"}}
+CSI_NODES = "/apis/storage.k8s.io/v1/csinodes"
 SPOT_TAINT = {"key": "cloud.google.com/gke-spot", "operator": "Exists"}
 
 
@@ -162,6 +163,60 @@ def test_a_pod_no_rung_can_hold_is_told_why(cluster):
     cluster.until(lambda: "NotTriggerScaleUp" in cluster.reasons("small"), "an event")
     assert cluster.nodes_of("small") == []
     cluster.remove("small")
+
+
+def volume_in(zone):
+    """Return a volume with a disk in a zone, and the claim bound to it."""
+    term = {"key": "topology.gke.io/zone", "operator": "In", "values": [zone]}
+    size, storage = {"storage": "10Gi"}, "given"
+    spec = {"accessModes": ["ReadOnlyMany"], "storageClassName": storage}
+    handle = f"projects/acme/zones/{zone}/disks/weights"
+    return (
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": "weights"},
+            "spec": {
+                **spec,
+                "capacity": size,
+                "claimRef": {"name": "weights", "namespace": "default"},
+                "csi": {"driver": "pd.csi.storage.gke.io", "volumeHandle": handle},
+                "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [term]}]}},
+            },
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "weights", "namespace": "default"},
+            "spec": {**spec, "resources": {"requests": size}, "volumeName": "weights"},
+        },
+    )
+
+
+def test_a_pod_with_a_disk_gets_a_node_in_the_zone_of_the_disk_or_the_reason_why_not(cluster):
+    cluster.world()
+    elsewhere = {**L4, "location": {"zones": ["us-central1-a"]}}
+    claimed = {"volumes": [{"name": "w", "persistentVolumeClaim": {"claimName": "weights"}}]}
+    cluster.apply(*volume_in("us-central1-b"))
+    cluster.apply(compute_class("zonal", elsewhere, L4), workload("zonal", 2, **claimed))
+    cluster.apply(compute_class("far", elsewhere), workload("far", **claimed))
+    cluster.until(lambda: len(cluster.running("zonal")) == 2, "both replicas")
+    nodes = cluster.nodes_of("zonal")
+    assert {node["metadata"]["labels"]["topology.gke.io/zone"] for node in nodes} == {
+        "us-central1-b"
+    }
+    names = {item["metadata"]["name"] for item in cluster.kube.list(CSI_NODES)}
+    assert names >= {node["metadata"]["name"] for node in nodes}
+    affinity = (
+        "pod didn't trigger scale-up: 1 node(s) didn't match PersistentVolume's node affinity"
+    )
+    cluster.until(lambda: affinity in cluster.said("far"), "an event")
+    cluster.remove("zonal", "far")
+    gone = {node["metadata"]["name"] for node in nodes}
+    cluster.until(
+        lambda: not gone & {item["metadata"]["name"] for item in cluster.kube.list(CSI_NODES)},
+        "the nodes' limits gone",
+    )
 
 
 def test_a_multi_host_slice_comes_and_goes_as_a_whole(cluster):

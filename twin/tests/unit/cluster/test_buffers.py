@@ -7,6 +7,7 @@ from twin.cluster.autoscaler.buffers import Unit, UnprovisionableError, place, u
 from twin.cluster.autoscaler.pods import parse
 from twin.cluster.autoscaler.rungs import room_of
 from twin.cluster.autoscaler.state import Cluster, Node
+from twin.cluster.autoscaler.volumes import Volumes
 from twin.cluster.controlplane.bootstrap import has_kind, own_crds
 from twin.cluster.nodes.node_objects import NodeShape
 from twin.world.machines import machine
@@ -28,7 +29,7 @@ def buffer(name="spare", **spec):
 
 
 def virtual(count, **spec):
-    return buffers.virtual_pods(buffer(), Unit(template(**spec), count), {}, ["llm"])
+    return buffers.virtual_pods(buffer(), Unit(template(**spec), count), {}, ["llm"], Volumes())
 
 
 def node(name, *on, unschedulable=False):
