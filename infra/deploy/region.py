@@ -41,6 +41,7 @@ from infra.deploy.network import RegionNetwork
 from infra.deploy.optimization import optimize_models
 from infra.deploy.options import inside as options_inside
 from infra.deploy.personal import personalize_images
+from infra.deploy.pipelines import score_events
 from infra.deploy.queues import build_queues
 from infra.deploy.serving import open_models, serve
 from infra.deploy.sharing import route_sources, share
@@ -226,6 +227,7 @@ def _build_serving(
     build_client_gate(region, settings, plan.guardrails, network, inside, gateway, guards)
     relay_backends(plan.backends, settings, region, inside, gateway)
     stream_to_models(region, settings, gateway.address, inside, [namespace, gateway])
+    score_events(region, settings, gateway.address, network.subnetwork, [gateway])
     answer_batches(region, settings, gateway.address, buckets, inside, [namespace, gateway, *teams])
     optimize_models(region, settings, buckets["models"], gateway.address, inside, teams)
     personalize_images(
