@@ -101,8 +101,8 @@ class Platform(Settings):
     """Personalized images: users upload photos, a job trains an adapter on them, and a model
     generates images with it. Off by default."""
     pipelines: dict[Name, Pipeline] = Field(default_factory=dict[str, Pipeline])
-    """Pipelines by name: a predictive model scores the events of a topic, with features from earlier
-    events, in Apache Beam on Dataflow."""
+    """Pipelines by name: a predictive model scores the events of a topic, with features from
+    earlier events, in Apache Beam on Dataflow."""
     platform: StackReference | None = None
     """Stack of the platform, where `layer` is `serving`: its name, or
     ORGANIZATION/PROJECT/STACK."""

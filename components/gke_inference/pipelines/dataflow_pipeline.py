@@ -195,7 +195,7 @@ class DataflowPipeline(pulumi.ComponentResource):
             service_account_email=email,
             staging_location=pulumi.Output.concat("gs://", bucket.name, "/staging"),
             subnetwork=args["subnetwork"],
-            temp_location=pulumi.Output.concat("gs://", bucket.name, "/tmp"),
+            temp_location=pulumi.Output.concat("gs://", bucket.name, "/temporary"),
             opts=under(self, depends_on=[template, *granted], hooks=until_effective(self, name)),
         )
         self.dead_letters = outputs["dead-letters"].id
@@ -278,7 +278,7 @@ class DataflowPipeline(pulumi.ComponentResource):
             rules=[
                 {
                     "action": {"type": "Delete"},
-                    "condition": {"age": _TEMPORARY_DAYS, "matches_prefixes": ["tmp/"]},
+                    "condition": {"age": _TEMPORARY_DAYS, "matches_prefixes": ["temporary/"]},
                 },
                 {"action": {"type": "AbortIncompleteMultipartUpload"}, "condition": {"age": 1}},
             ],
