@@ -225,8 +225,8 @@ def test_payments_of_a_topic_get_the_probabilities_of_the_model(
     program = Program(tmp_path / "pipeline.log", argv, {**ENVIRONMENT, **world.environment})
     try:
         scores = [json.loads(each.data) for each in world.take(f"{SUBSCRIPTIONS}/scores", 6, 120)]
-        (letter,) = world.take(f"{SUBSCRIPTIONS}/letters", 1)
-        found = world.take(f"{SUBSCRIPTIONS}/totals", 1)
+        (letter,) = world.take(f"{SUBSCRIPTIONS}/letters", 1, 120)
+        found = world.take(f"{SUBSCRIPTIONS}/totals", 1, 180)
     finally:
         program.kill()
         world.stop()
