@@ -113,7 +113,6 @@ def job_inputs(name: str) -> dict[str, Any]:
             "must have Private Google Access",
         ),
         ({"serviceAccountEmail": "no@acme.iam.gserviceaccount.com"}, "no@acme"),
-        ({"onDelete": "stop"}, "onDelete"),
     ],
 )
 def test_what_google_would_refuse_is_refused(
