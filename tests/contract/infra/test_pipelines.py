@@ -22,6 +22,8 @@ _WORKER = (
     "serviceAccount:acme-pipelines-pipe-payments@acme-inference-pipelines.iam.gserviceaccount.com"
 )
 _AT = "pipelines/payments"
+_TEAM = ("clients", {"counters": "local", "teams": {"payments": {"requests_per_minute": 6000}}})
+_KEY = (f"{_AT}/key_secret", "payments-key")
 
 
 def edited(*edits: tuple[str, Any]) -> str:
@@ -67,6 +69,8 @@ def test_the_template_declares_the_parameter_that_the_job_has(deployed: Any) -> 
 
 def test_the_pipeline_accepts_its_settings_at_the_ends_of_the_ranges(deployed: Any) -> None:
     ends = [
+        _TEAM,
+        _KEY,
         (f"{_AT}/batch", 1000),
         (f"{_AT}/lateness_seconds", 7 * 86_400),
         (f"{_AT}/retries", 20),
@@ -89,7 +93,7 @@ def test_the_pipeline_accepts_its_settings_at_the_ends_of_the_ranges(deployed: A
 
 
 def test_workers_may_do_only_what_the_pipeline_does(deployed: Any) -> None:
-    made = deployed(parse(edited()))
+    made = deployed(parse(edited(_TEAM, _KEY)))
     grants = {
         (each.type.rpartition(":")[2], place, each.inputs["role"])
         for each in made.registrations
@@ -198,12 +202,12 @@ def test_a_subnet_is_named_as_dataflow_takes_it() -> None:
             "pipelines.payments.workers.machine_type must be a machine type without accelerators",
         ),
         (
-            [(f"{_AT}/key_secret", None)],
+            [_TEAM],
             "pipelines.payments.key_secret is required when clients have teams",
         ),
         (
             [("pipelines/a-long-name-of-one", {"model": "fraud", "key": "a", "group": "b",
-              "value": "c", "features": ["c"], "key_secret": "k"})],
+              "value": "c", "features": ["c"]})],
             "pipelines.a-long-name-of-one must be a name of at most 12 characters",
         ),
     ],
