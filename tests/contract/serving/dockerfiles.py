@@ -106,7 +106,7 @@ def _sources(stage: list[Instruction]) -> list[str]:
 
 
 def unpinned_bases(file: Dockerfile) -> Iterator[str]:
-    """A stage starts from a digest, from an argument of the lock without a default, or from a stage.
+    """A stage starts from a digest, from the lock (an argument without a default), or from a stage.
 
     `scratch` is the empty image, which has no digest.
     """
