@@ -265,7 +265,7 @@ class DataflowPipeline(pulumi.ComponentResource):
         )
 
     def _build_bucket(self) -> storage.Bucket:
-        args = self._args
+        args, child, project = self._args, under(self), self._args["project"]
         return expiring_bucket(
             self._name,
             name_of(args, "bucket_name", "bucket"),
@@ -273,8 +273,8 @@ class DataflowPipeline(pulumi.ComponentResource):
             kms_key=args.get("kms_key"),
             labels=self._labels,
             location=args["region"],
-            opts=under(self),
-            project=args["project"],
+            opts=child,
+            project=project,
             rules=[
                 {
                     "action": {"type": "Delete"},
