@@ -8,6 +8,7 @@ import base64
 import json
 import runpy
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -206,12 +207,15 @@ def test_payments_of_a_topic_get_the_probabilities_of_the_model(
         "totals": f"{TOPICS}/totals",
         "dead_letters": f"{TOPICS}/letters",
         "window_seconds": 86_400,
+        "lateness_seconds": 3_600,  # the DirectRunner's watermark is the time of this machine
+        "totals_seconds": 5,
     }  # fmt: skip
     argv = [
         str(PIPELINES.python()), "-m", "workloads.pipelines", "--runner=DirectRunner",
         f"--settings={json.dumps(settings)}",
     ]  # fmt: skip
     rows: list[list[float]] = []
+    start = int(1000 * time.time()) - 10_000
     for at in range(6):
         row = [20.0 + 40 * at, float(at), float(at), 400.0, float(at % 2), False]
         body = {
@@ -219,7 +223,7 @@ def test_payments_of_a_topic_get_the_probabilities_of_the_model(
             "account_days": 400, "is_abroad": bool(at % 2), "is_new_device": False,
         }  # fmt: skip
         for _ in range(2 if at == 2 else 1):  # one is published twice
-            put(body, time=f"2026-11-29T12:00:{at:02}Z")
+            put(body, time=str(start + 1000 * at))  # milliseconds
         rows.append(row)
     put("junk")
     program = Program(tmp_path / "pipeline.log", argv, {**ENVIRONMENT, **world.environment})
