@@ -103,8 +103,8 @@ def _check_template(values: Json, store: Store) -> None:
     try:
         spec: Any = json.loads(str(record.outputs.get("content") or ""))
         image, language = spec["image"], spec["sdkInfo"]["language"]
-        parameters: list[Any] = (spec.get("metadata") or {}).get("parameters") or []
-        declared: dict[str, Any] = {each["name"]: each for each in parameters}
+        metadata: dict[str, Any] = spec.get("metadata") or {}
+        declared: dict[str, Any] = {each["name"]: each for each in metadata.get("parameters", ())}
     except (KeyError, TypeError, ValueError):
         raise CloudError(400, f"{path}: is not a container spec of a template", "invalid") from None
     if not image or language not in ("GO", "JAVA", "PYTHON", "YAML"):
