@@ -64,7 +64,7 @@ test-running: $(READY) ## run the tests with the real engine, control plane and 
 	@$(BIN)/pytest -q -n auto --dist loadgroup --reruns 1 --budget 1500 -m needs_tools
 
 soak: $(READY) ## run the tests that are too long for make test, or TESTS of them; writes docs/soak.md
-	@$(RUN) tools --with $(if $(filter tests/diffusion%,$(TESTS)),diffusion,$(if $(filter simulator/tests/running/engines%,$(TESTS)),sglang,$(if $(filter tests/optimization%,$(TESTS)),optimization,xla)))
+	@$(RUN) tools --with $(if $(filter tests/diffusion%,$(TESTS)),diffusion,$(if $(filter simulator/tests/running/engines%,$(TESTS)),sglang,$(if $(filter tests/optimization%,$(TESTS)),optimization,$(if $(filter tests/pipelines%,$(TESTS)),pipelines,xla))))
 	$(if $(filter tests/optimization%,$(TESTS)),@$(RUN) tools --with evaluation)
 	@$(BIN)/pytest -q --soak $(TESTS)
 

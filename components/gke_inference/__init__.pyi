@@ -224,6 +224,9 @@ from .personal.personal_front import PersonalFront as PersonalFront
 from .personal.personal_front import PersonalFrontArgs as PersonalFrontArgs
 from .personal.personal_worker import PersonalWorker as PersonalWorker
 from .personal.personal_worker import PersonalWorkerArgs as PersonalWorkerArgs
+from .pipelines.dataflow_pipeline import DataflowPipeline as DataflowPipeline
+from .pipelines.dataflow_pipeline import DataflowPipelineArgs as DataflowPipelineArgs
+from .pipelines.dataflow_pipeline import FieldsArgs as FieldsArgs
 from .queues.job_namespace import JobNamespace as JobNamespace
 from .queues.job_namespace import JobNamespaceArgs as JobNamespaceArgs
 from .queues.job_queue import JobQueue as JobQueue

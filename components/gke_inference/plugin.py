@@ -67,6 +67,7 @@ from .operators.queue_operator import QueueOperator
 from .optimization.optimization_job import OptimizationJob
 from .personal.personal_front import PersonalFront
 from .personal.personal_worker import PersonalWorker
+from .pipelines.dataflow_pipeline import DataflowPipeline
 from .queues.job_namespace import JobNamespace
 from .queues.job_queue import JobQueue
 from .serving.autoscaling import Autoscaling
@@ -115,6 +116,7 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     ConnectedModels,
     CounterStore,
     Dashboards,
+    DataflowPipeline,
     DeviceDrivers,
     DnsFront,
     EngineRepository,

@@ -89,6 +89,10 @@ subscriptions, and grants access to each. `roles/run.developer` and `roles/pubsu
 policies (docs.cloud.google.com/run/docs/securing/managing-access)."""
 STREAM_ROLES: Final = ("roles/pubsub.admin",)
 """Additional roles if the stack has Pub/Sub streams."""
+PIPELINE_ROLES: Final = ("roles/dataflow.admin", "roles/iam.roleAdmin", "roles/pubsub.admin")
+"""Additional roles if the stack has pipelines: it creates jobs, topics, and a custom role for the
+subscription by which Dataflow follows the times of events (docs.cloud.google.com/iam/docs/
+roles-permissions/dataflow)."""
 TABLE_ROLES: Final = ("roles/bigquery.dataOwner",)
 """Additional roles if a stream writes answers to BigQuery: its worker gets access to the table."""
 

@@ -128,6 +128,8 @@ class StackSettings:
     """Whether the stack creates the DNS records of its hostname."""
     has_streams: bool = False
     """Whether the stack has Pub/Sub streams."""
+    has_pipelines: bool = False
+    """Whether the stack has pipelines on Dataflow."""
     has_tables: bool = False
     """Whether a stream writes answers to BigQuery."""
     layer: str = "all"
@@ -137,8 +139,8 @@ class StackSettings:
     services: tuple[str, ...] = ()
     """APIs that the stack calls."""
     upstream_secrets: tuple[str, ...] = ()
-    """IDs of the project's secrets with credentials of registries that images are pulled
-    through."""
+    """IDs of the project's existing secrets that the stack grants access to: credentials of
+    registries that images are pulled through, and keys of pipelines."""
     pulumi_stack: str = ""
     """For a serving stack, its Pulumi name: its identities write no other stack's state."""
 

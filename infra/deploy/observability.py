@@ -173,7 +173,8 @@ def alerts_args(plan: Plan, secrets: Mapping[str, pulumi.Input[str]]) -> AlertsA
     if platform.personal_images is not None:
         args["personal_images"] = plan.names.personal()
         args["personal_train_seconds"] = platform.personal_images.train_seconds
-    if found := [each.physical for each in plan.streams if not each.is_kafka]:
+    messages = [each.physical for each in plan.streams if not each.is_kafka]
+    if found := [*messages, *(each.physical for each in plan.pipelines)]:
         args["subscriptions"] = found
     if found := [each.name for each in plan.streams if each.is_kafka]:
         args["kafka_streams"] = found

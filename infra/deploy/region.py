@@ -41,6 +41,7 @@ from infra.deploy.network import RegionNetwork
 from infra.deploy.optimization import optimize_models
 from infra.deploy.options import inside as options_inside
 from infra.deploy.personal import personalize_images
+from infra.deploy.pipelines import score_events
 from infra.deploy.queues import build_queues
 from infra.deploy.serving import open_models, serve
 from infra.deploy.sharing import route_sources, share
@@ -228,6 +229,7 @@ def _build_serving(
     relay_backends(plan.backends, settings, region, inside, gateway)
     served = ServedRegion(region, settings, gateway, buckets, inside)
     stream_to_models(served, [namespace, gateway])
+    score_events(region, settings, gateway.address, network.subnetwork, [gateway])
     answer_batches(served, [namespace, gateway, *teams])
     optimize_models(served, teams)
     personalize_images(served, [gateway, *needed])

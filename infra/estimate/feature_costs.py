@@ -8,6 +8,7 @@ from typing import Final
 
 from gke_inference.catalogue.platform_prices import (
     UnitPrice,
+    dataflow_worker_price,
     run_host_price,
     run_instance_price,
     unit_price,
@@ -16,6 +17,7 @@ from gke_inference.catalogue.prices import rung_price
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.clients.settings import StoreNodes
 from gke_inference.front.settings import ROUTER_GIB, ROUTER_VCPUS
+from gke_inference.pipelines.settings import DISK_GIB
 from infra.estimate.cost_parts import CLUSTER, NETWORK, Nodes, Part, hourly, listed, part
 from infra.estimate.usage import Usage
 from infra.plan import RegionPlan
@@ -241,6 +243,28 @@ def stream_parts(region: RegionPlan) -> Iterator[Part]:
     """Yield the costs of a region's streams, whose throughput is not known in advance."""
     if found := sum(1 for stream in region.streams if not stream.is_kafka):
         yield part(CLUSTER, _STREAM_THROUGHPUT, region.name, None, always(found), unit="streams")
+
+
+_STREAMING_ENGINE: Final = "Dataflow Streaming Engine, by what it processes"
+
+
+def pipeline_parts(region: RegionPlan, mean_share: float) -> Iterator[Part]:
+    """Yield the costs of a region's pipelines: workers, and throughput that is not known before.
+
+    Args:
+        region: The region.
+        mean_share: Mean over peak traffic, as in `planner.choice.cost.bill`.
+    """
+    for pipeline in region.pipelines:
+        workers = pipeline.settings.workers
+        price = dataflow_worker_price(workers.machine_type, region.name, DISK_GIB)
+        count = Count(1, max(workers.min, workers.max * mean_share), workers.max)
+        what = f"Dataflow {pipeline.name}, {workers.machine_type} with {DISK_GIB} GiB of disk"
+        yield part(CLUSTER, what, region.name, price, count, unit="workers")
+    if region.pipelines:
+        jobs = always(len(region.pipelines))
+        yield part(CLUSTER, _STREAMING_ENGINE, region.name, None, jobs, unit="jobs")
+        yield part(CLUSTER, _STREAM_THROUGHPUT, region.name, None, jobs, unit="pipelines")
 
 
 _PERSONAL: Final = {

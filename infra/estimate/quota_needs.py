@@ -21,7 +21,11 @@ from gke_inference.catalogue.quotas import (
 from gke_inference.catalogue.rungs import Rung
 from infra.estimate.claims import Claim, claims, upgrades
 from infra.estimate.quota_network import backend_requirements, network_requirements
-from infra.estimate.quota_nodes import QuotaRequirement, system_requirements
+from infra.estimate.quota_nodes import (
+    QuotaRequirement,
+    pipeline_requirements,
+    system_requirements,
+)
 from infra.plan import Plan, RegionCapacity, RegionPlan
 from infra.plan.cloud_run import RunService
 
@@ -90,6 +94,7 @@ def needs(plan: Plan) -> list[Need]:
         if plan.has_clusters:
             found.add(upgrade_requirements(region))
             found.add(system_requirements(region))
+            found.add(pipeline_requirements(region))
     if plan.has_clusters:
         found.add(network_requirements(plan))
     else:

@@ -12,6 +12,7 @@ from gke_inference.catalogue.quotas import (
     vcpus_of,
 )
 from gke_inference.catalogue.system_pool import SURGE_NODES
+from gke_inference.pipelines.settings import DISK_GIB
 from infra.plan import RegionPlan, SystemNodes
 
 
@@ -79,6 +80,19 @@ def system_requirements(region: RegionPlan) -> Iterator[QuotaRequirement]:
         if most > vcpus:
             yield from _cpus(metric("CPUS"), name, "auto-provisioned nodes", most - vcpus)
     yield from _weights(region)
+
+
+def pipeline_requirements(region: RegionPlan) -> Iterator[QuotaRequirement]:
+    """Yield the quota needs of a region's pipelines, whose workers are VMs of the project."""
+    for pipeline in region.pipelines:
+        workers, who = pipeline.settings.workers, f"workers of pipeline {pipeline.name}"
+        counted = cpu_metric(family_of(workers.machine_type))
+        if counted is not None:
+            vcpus = workers.max * vcpus_of(workers.machine_type)
+            yield from _cpus(counted, region.name, who, vcpus)
+        yield QuotaRequirement(metric("INSTANCES"), region.name, "machine", who, workers.max)
+        gib = workers.max * DISK_GIB
+        yield QuotaRequirement(disk_metric("pd-standard"), region.name, "disk", who, gib)
 
 
 def _fallback(pool: SystemNodes, region: str, nodes: int) -> Iterator[QuotaRequirement]:

@@ -31,6 +31,7 @@ from infra.estimate.feature_costs import (
     network_parts,
     optimization_parts,
     personal_parts,
+    pipeline_parts,
     queue_parts,
     run_parts,
     stream_parts,
@@ -163,6 +164,7 @@ def _parts(plan: Plan, machines: Bill, mean_share: float, usage: Usage) -> Itera
             yield from client_parts(region)
             yield from guardrail_parts(plan.guardrails, region)
             yield from stream_parts(region)
+            yield from pipeline_parts(region, mean_share)
             yield from queue_parts(region)
             yield from optimization_parts(region)
             yield from batch_parts(region)

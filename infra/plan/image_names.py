@@ -216,6 +216,8 @@ def _programs(platform: Platform, more: Iterable[str]) -> frozenset[str]:
         programs |= {"diffusion_tpu", "personal"}  # the worker creates jobs of the image server
     if platform.streams:
         programs.add("stream")
+    if platform.pipelines:
+        programs.add("pipelines")
     if platform.queues:
         programs.add("queue_operator")
     if platform.monitoring.metrics_adapter:

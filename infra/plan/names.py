@@ -223,6 +223,18 @@ class Names:
         """Return the name of a stream's topic and subscription, and prefix of related names."""
         return self._name("compute", f"stream-{name}")
 
+    def pipeline(self, name: str) -> str:
+        """Return the name of a pipeline's job, subscription and topic of events."""
+        return self._name("compute", f"pipeline-{name}")
+
+    def pipeline_account(self, name: str) -> str:
+        """Return the service account ID of a pipeline's workers."""
+        return self._name("service_account", f"pipe-{name}")
+
+    def pipeline_bucket(self, name: str) -> str:
+        """Return the global name of the bucket of a pipeline's template and temporary files."""
+        return self._name("bucket", f"pipeline-{name}")
+
     def image_builder(self) -> str:
         """Return the service account ID of image builds."""
         return self._name("service_account", "images")

@@ -21,6 +21,7 @@ from infra.plan.names import Names, resolve_names
 from infra.plan.network import NetworkPlan, resolve_network
 from infra.plan.optimization import OptimizationPlan, resolve_optimization
 from infra.plan.personal import PersonalPlan, resolve_personal
+from infra.plan.pipelines import PipelinePlan, resolve_pipelines
 from infra.plan.project import ProjectPlan, resolve_project
 from infra.plan.queues import QueuePlan, resolve_queues
 from infra.plan.served import ServedModel, ServingSite
@@ -72,6 +73,8 @@ class RegionPlan:
     """Jobs that optimize models, if their queue is in the region."""
     personal: PersonalPlan | None = None
     """Personalized images, if the queue of their jobs is in the region."""
+    pipelines: tuple[PipelinePlan, ...] = ()
+    """Pipelines whose workers are in the region, in stack order."""
     queues: tuple[QueuePlan, ...] = ()
     """Queues whose jobs run in the region."""
 
@@ -179,6 +182,8 @@ class Plan:
     """Its backends, if a relay runs in its clusters."""
     streams: tuple[StreamPlan, ...]
     """Its streams, in stack order."""
+    pipelines: tuple[PipelinePlan, ...]
+    """Its pipelines, in stack order."""
     regions: Mapping[str, RegionPlan]
     """Regions, in stack order."""
     models: Mapping[str, tuple[ServedModel, ...]]
@@ -204,7 +209,7 @@ def resolve(platform: Platform) -> Plan:
     batches, personal = resolve_batches(platform), resolve_personal(platform)
     optimization = resolve_optimization(platform)
     backends, streams = resolve_backends(platform, names), resolve_streams(platform)
-    storage = resolve_storage(platform, names)
+    pipelines, storage = resolve_pipelines(platform), resolve_storage(platform, names)
     services = resolve_services(platform, storage, front, clients, guardrails, backends, streams)
     project = resolve_project(platform, services)
     images = resolve_region_images(platform)
@@ -234,6 +239,7 @@ def resolve(platform: Platform) -> Plan:
             apigee=platform.apigee(),
             batches=batches if batches is not None and batches.region == name else None,
             streams=tuple(each for each in streams if each.region == name),
+            pipelines=tuple(each for each in pipelines if each.region == name),
             optimization=(
                 optimization if optimization is not None and optimization.region == name else None
             ),
@@ -265,6 +271,7 @@ def resolve(platform: Platform) -> Plan:
         guardrails=guardrails,
         backends=backends,
         streams=streams,
+        pipelines=pipelines,
         regions=regions,
         models=models,
         has_clusters=platform.has_clusters(),

@@ -78,6 +78,9 @@ PERSONAL_SERVICES: Final = (
 STREAM_SERVICES: Final = ("pubsub.googleapis.com",)
 """API of Pub/Sub, if a stream uses it."""
 
+PIPELINE_SERVICES: Final = ("dataflow.googleapis.com", "pubsub.googleapis.com")
+"""APIs of pipelines, if the stack has one."""
+
 FILESTORE_SERVICES: Final = ("file.googleapis.com",)
 """API of Filestore, if the stack has an instance."""
 LUSTRE_SERVICES: Final = ("lustre.googleapis.com", "servicenetworking.googleapis.com")
@@ -125,6 +128,7 @@ def resolve_services(
         *(ID_TOKEN_SERVICES if BackendKind.CLOUD_RUN in kinds else ()),
         *(RUN_SERVICES if front.router or (backends is not None and backends.services) else ()),
         *(STREAM_SERVICES if any(not each.is_kafka for each in streams) else ()),
+        *(PIPELINE_SERVICES if platform.pipelines else ()),
         *(FILESTORE_SERVICES if storage.has_filestore else ()),
         *(LUSTRE_SERVICES if storage.has_lustre else ()),
         *(DELIVERY_SERVICES if platform.has_config_sync() else ()),

@@ -28,6 +28,7 @@ from infra.rules.names import check_names
 from infra.rules.networks import check_networks, check_placement
 from infra.rules.optimization import check_optimization
 from infra.rules.personal import check_personal
+from infra.rules.pipelines import check_pipelines
 from infra.rules.predictive import check_predictive
 from infra.rules.queues import check_queues
 from infra.rules.regions import check_chip_limits, check_regions
@@ -68,6 +69,7 @@ def check(platform: Platform, *, with_digests: bool = True) -> Iterator[InputErr
         check_monitoring(platform),
         check_storage(platform, by_region),
         check_streams(platform),
+        check_pipelines(platform),
         check_queues(platform, by_region),
         check_batches(platform),
         check_batch_engines(platform, by_region),

@@ -249,6 +249,7 @@ def check_apigee(platform: Platform) -> Iterator[InputError]:
         "batches": platform.batches is not None,
         "optimization": platform.optimization is not None,
         "personal_images": platform.personal_images is not None,
+        "pipelines": bool(platform.pipelines),
         "streams": bool(platform.streams),
         "teams": bool(platform.teams),
     }

@@ -228,6 +228,7 @@ def _check_unread(platform: Platform) -> Iterator[InputError]:
         "batches": platform.batches is not None,
         "clients": platform.clients is not None,
         "guardrails": bool(platform.guardrails),
+        "pipelines": bool(platform.pipelines),
         "streams": bool(platform.streams),
         "teams": bool(platform.teams),
     }

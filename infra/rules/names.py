@@ -48,6 +48,11 @@ def check_names(platform: Platform) -> Iterator[InputError]:
     for name in platform.storage.archives:
         where = join("storage", "archives", name)
         yield from _problem(where, "gives its bucket a name that", partial(names.archive, name))
+    for name in platform.pipelines:
+        where = join("pipelines", name)
+        maker = partial(names.pipeline_account, name)
+        yield from _problem(where, "gives its service account a name that", maker)
+        yield from _problem(where, "has a name that", partial(names.pipeline_bucket, name))
     if (apigee := platform.apigee()) is not None:
         for name in apigee.products:
             longest = max(platform.regions, key=len)

@@ -57,6 +57,7 @@ from infra.stack.models import (
 from infra.stack.monitoring import Monitoring, Receiver, ReceiverKind, Severity
 from infra.stack.optimization import Evaluation, Optimization, Quantization, Tuning
 from infra.stack.personal import PersonalImages
+from infra.stack.pipelines import Pipeline, PipelineWorkers
 from infra.stack.queues import Queue, QueueFlavor, QueueTeam
 from infra.stack.regions import ClusterSpread, Ranges, Region, SystemPool
 from infra.stack.root import Platform
@@ -146,6 +147,8 @@ __all__ = [
     "People",
     "PersonalImages",
     "Phase",
+    "Pipeline",
+    "PipelineWorkers",
     "Platform",
     "Priority",
     "Provisioning",

@@ -31,6 +31,7 @@ from infra.stack.models import Model
 from infra.stack.monitoring import Monitoring
 from infra.stack.optimization import Optimization
 from infra.stack.personal import PersonalImages
+from infra.stack.pipelines import Pipeline
 from infra.stack.queues import Queue
 from infra.stack.regions import Region
 from infra.stack.storage import Storage
@@ -99,6 +100,9 @@ class Platform(Settings):
     personal_images: PersonalImages | None = None
     """Personalized images: users upload photos, a job trains an adapter on them, and a model
     generates images with it. Off by default."""
+    pipelines: dict[Name, Pipeline] = Field(default_factory=dict[str, Pipeline])
+    """Pipelines by name: a predictive model scores the events of a topic, with features from
+    earlier events, in Apache Beam on Dataflow."""
     platform: StackReference | None = None
     """Stack of the platform, where `layer` is `serving`: its name, or
     ORGANIZATION/PROJECT/STACK."""

@@ -77,6 +77,7 @@ def settings_of(plan: Plan, stack: str, ci: str | None, location: str | None) ->
         has_front_router=plan.front.router is not None,
         has_front=platform.gateway.front is Front.GLOBAL,
         has_fleet=platform.has_config_sync() or platform.gateway.has_fleet_gateway,
+        has_pipelines=bool(plan.pipelines),
         has_streams=any(not each.is_kafka for each in plan.streams),
         has_tables=any(each.has_table for each in plan.streams),
         has_filestore=plan.storage.has_filestore,
@@ -85,20 +86,27 @@ def settings_of(plan: Plan, stack: str, ci: str | None, location: str | None) ->
         has_personal_images=platform.personal_images is not None,
         has_records=platform.gateway.dns is not None,
         services=() if is_serving else plan.project.services,
-        upstream_secrets=() if is_serving else _upstream_secrets(platform.images, plan.project),
+        upstream_secrets=() if is_serving else _shared_secrets(plan),
         layer=platform.layer.value,
         platform=platform.environment if is_serving else "",
         pulumi_stack=stack if is_serving else "",
     )
 
 
-def _upstream_secrets(images: Images | None, project: ProjectPlan) -> tuple[str, ...]:
-    """Return the project's own secrets with credentials of registries, each once."""
+def _shared_secrets(plan: Plan) -> tuple[str, ...]:
+    """Return the project's own secrets that the stack grants access to, each once."""
+    keys = (each.settings.key_secret for each in plan.pipelines)
+    upstream = _upstream_secrets(plan.platform.images, plan.project)
+    return tuple(sorted(upstream | {key for key in keys if key is not None}))
+
+
+def _upstream_secrets(images: Images | None, project: ProjectPlan) -> set[str]:
+    """Return the project's own secrets with credentials of registries."""
     if images is None:
-        return ()
+        return set()
     found = (each.secret.split("/") for each in images.upstream_credentials.values())
     own = {project.id, project.number}
-    return tuple(sorted({parts[3] for parts in found if parts[1] in own}))
+    return {parts[3] for parts in found if parts[1] in own}
 
 
 def _run(

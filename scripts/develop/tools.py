@@ -13,13 +13,24 @@ from scripts.terminal.tables import Column, Listing, print_table
 from twin.engines.embeddings import WORDLLAMA
 from twin.engines.image_pipeline import DIFFUSION
 from twin.engines.optimization import EVALUATION, OPTIMIZATION
+from twin.engines.pipelines import PIPELINES
 from twin.engines.real.install import SGLANG, VLLM
 from twin.toolchain import Module, is_cached, modules, origin_of, usual_modules
 from twin.toolchain.python_environments import GUARDRAILS, XLA, PythonEnvironment
 
 ENVIRONMENTS: dict[str, PythonEnvironment] = {
     one.word: one
-    for one in (DIFFUSION, EVALUATION, GUARDRAILS, OPTIMIZATION, SGLANG, VLLM, WORDLLAMA, XLA)
+    for one in (
+        DIFFUSION,
+        EVALUATION,
+        GUARDRAILS,
+        OPTIMIZATION,
+        PIPELINES,
+        SGLANG,
+        VLLM,
+        WORDLLAMA,
+        XLA,
+    )
 }
 """Values of `--with`."""
 
@@ -39,9 +50,9 @@ def tools_group(
             "--with",
             help="Also install: diffusion (the real image pipeline, 7 GiB), embeddings (for `bench"
             " cache`, 100 MB), evaluation (lm-evaluation-harness, 200 MB), guardrails (NeMo"
-            " Guardrails, 230 MiB), optimization (LLM Compressor and PEFT, 6 GiB), sglang (the"
-            " parser of its arguments; vllm and 50 MiB), vllm (the real engine, 6 GiB), xla (JAX,"
-            " the TPU compiler; 1 GiB).",
+            " Guardrails, 230 MiB), optimization (LLM Compressor and PEFT, 6 GiB), pipelines"
+            " (Apache Beam, 800 MB), sglang (the parser of its arguments; vllm and 50 MiB), vllm"
+            " (the real engine, 6 GiB), xla (JAX, the TPU compiler; 1 GiB).",
         ),
     ] = "",
 ) -> None:

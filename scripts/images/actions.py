@@ -58,7 +58,7 @@ def _note(plan: ImagesPlan, reference: str, build: Build | None, image: Image) -
         return "pulled through" if image.digest else "pulled through, unpinned: images pin"
     if build is None:
         return "images mirror" if image.digest else "images pin, then mirror"
-    return "images build" if build.base.digest else f"{build.base_entry}: images pin, then build"
+    return f"{build.unpinned[0]}: images pin, then build" if build.unpinned else "images build"
 
 
 def unpinned() -> dict[str, Image]:

@@ -69,7 +69,7 @@ def check(images: ImagesPlan) -> list[str]:
             " got none"
         )
     absent = images.unbuilt
-    bare = sorted({builds()[e].base_entry for e in absent if not builds()[e].base.digest})
+    bare = sorted({each for name in absent for each in builds()[name].unpinned})
     if bare:
         raise ImagesError(
             f"{', '.join(bare)}: must have a digest in versions.yaml to build {', '.join(absent)},"

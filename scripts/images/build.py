@@ -242,10 +242,10 @@ def run_local(target: Target) -> None:
 
 def _checked(target: Target, metadata: str = METADATA) -> list[str]:
     """Return the build command, after checking that the base is pinned."""
-    if not target.build.base.digest:
+    if target.build.unpinned:
         raise ImagesError(
-            f"{target.build.base_entry}: must have a digest in versions.yaml, got"
-            f" {target.build.base.reference}; run `gke-inference images pin`"
+            f"{target.build.unpinned[0]}: must have a digest in versions.yaml, got none; run"
+            " `gke-inference images pin`"
         )
     return build_command(target, metadata=metadata)
 

@@ -71,8 +71,8 @@ def _unbuilt(project: Project, name: str, which: str) -> Finding:
             " `images: {repository: engines, build: {}}` to the stack"
         )
         return Finding("image", which, missing, says)
-    if not build.base.digest:
-        says = f"nothing builds it, because {build.base_entry} has no digest"
+    if build.unpinned:
+        says = f"nothing builds it, because {build.unpinned[0]} has no digest"
         return Finding("image", which, missing, says, "gke-inference images pin")
 
     prepare = f"gke-inference images prepare --stack {_owner(project)}"

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Final
 
 from .data_file import UNVERIFIED
 
@@ -95,6 +96,31 @@ def run_host_price(region: str, vcpus: int, memory_gib: int) -> UnitPrice | None
     if cpu is None or memory is None:
         return None
     return replace(cpu, usd=vcpus * cpu.usd + memory_gib * memory.usd)
+
+
+_MEMORY_GIB: Final = {"e2-standard": 4.0, "n1-standard": 3.75, "n2-standard": 4.0}
+"""Memory for each vCPU (docs.cloud.google.com/compute/docs/general-purpose-machines)."""
+
+
+def dataflow_worker_price(machine_type: str, region: str, disk_gib: int) -> UnitPrice | None:
+    """Return the hourly price of a streaming worker, or None if a part of it has none.
+
+    Dataflow charges vCPUs, memory and disk in place of Compute Engine, and what Streaming Engine
+    processes beside them (cloud.google.com/dataflow/pricing).
+    """
+    size = _SIZED.fullmatch(machine_type)
+    if size is None or size["family"] not in _MEMORY_GIB:
+        return None
+    vcpus = int(size["vcpus"])
+    amounts = {
+        "dataflow-vcpu": vcpus,
+        "dataflow-gib": vcpus * _MEMORY_GIB[size["family"]],
+        "dataflow-disk-gib": disk_gib,
+    }
+    found = {item: unit_price(item, region) for item in amounts}
+    usd = sum(price.usd * amounts[item] for item, price in found.items() if price is not None)
+    first = found["dataflow-vcpu"]
+    return None if first is None or None in found.values() else replace(first, usd=usd)
 
 
 @cache

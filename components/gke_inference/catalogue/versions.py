@@ -138,8 +138,25 @@ class Build:
     """The base image."""
     base_entry: str
     """Entry of that image in the lock, such as `bases.python`."""
+    parts: tuple[str, ...]
+    """Entries of `bases` whose files are copied into it, such as `beam_sdk`."""
     version: str
     """Release of its engine, or of our own program."""
+
+    @property
+    def unpinned(self) -> tuple[str, ...]:
+        """Entries of images that it is built from and that have no digest."""
+        parts = (f"bases.{each}" for each in self.parts if not base_image(each).digest)
+        return (*(() if self.base.digest else (self.base_entry,)), *parts)
+
+
+def parts() -> dict[str, Image]:
+    """Return the images whose files are copied into own images, by their build argument.
+
+    Every build gets all of them, because BuildKit resolves the names of all stages.
+    """
+    names = {each: None for build in builds().values() for each in build.parts}
+    return {name.upper(): base_image(name) for name in names}
 
 
 def builds() -> dict[str, Build]:
@@ -255,6 +272,7 @@ def _build(name: str, entry: dict[str, Any]) -> Build:
         target=entry["target"],
         base=Image(repository=base["repository"], tag=base["tag"], digest=base["digest"]),
         base_entry=entry["base"],
+        parts=tuple(entry.get("parts", ())),
         version=str(entry["version"]) if "version" in entry else engine_version(name),
     )
 

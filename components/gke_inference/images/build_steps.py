@@ -8,7 +8,7 @@ import shlex
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gke_inference.catalogue.versions import Build
+from gke_inference.catalogue.versions import Build, parts
 
 from .settings import VulnerabilitySeverity
 
@@ -76,10 +76,9 @@ def steps(target: Target) -> list[Step]:
         BuildError: The base is not pinned, a severity is unknown, or an attestor has no key.
     """
     build = target.build
-    if not build.base.digest:
+    if build.unpinned:
         raise BuildError(
-            f"{build.base_entry}: {build.base.reference} has no digest in versions.yaml:"
-            " run `gke-inference images pin`"
+            f"{build.unpinned[0]}: has no digest in versions.yaml: run `gke-inference images pin`"
         )
     if target.refuse_severity not in SEVERITIES:
         known = ", ".join(SEVERITIES)
@@ -114,6 +113,11 @@ def build_command(target: Target, *, push: bool = True, metadata: str = METADATA
         "--platform", "linux/amd64",
         "--build-arg", f"IMAGE={build.target}",
         "--build-arg", f"BASE={build.base.reference}",
+        *(
+            word
+            for name, image in parts().items()
+            for word in ("--build-arg", f"{name}={image.reference}")
+        ),
         "--build-arg", f"ENGINE_VERSION={build.version}",
         "--build-arg", f"REVISION={target.revision}",
         "--provenance", "mode=max",

@@ -9,6 +9,8 @@ from typing import Any
 
 from dockerfile_parse import DockerfileParser
 
+from gke_inference.catalogue.versions import parts
+
 Instruction = dict[str, Any]
 _SECRET = re.compile(
     r"(?i)(pass(word|wd)?|secret|token|api_?key|credential)\w*\s*=|AKIA[0-9A-Z]{16}"
@@ -19,6 +21,7 @@ _ENTRIES = {
     "callout": '["/callout"]',
     "guardrails": '["python3", "-m", "workloads.guardrails"]',
     "evaluation": '["python3", "-m", "workloads.optimization"]',
+    "pipelines": '["/opt/apache/beam/boot"]',
     "optimization": '["python3", "-m", "workloads.optimization"]',
     "personal": '["python3", "-m", "workloads.personal"]',
     "relay": '["/relay"]',
@@ -103,17 +106,19 @@ def _sources(stage: list[Instruction]) -> list[str]:
 
 
 def unpinned_bases(file: Dockerfile) -> Iterator[str]:
-    """A stage starts from a digest, from BASE (the lock's, without a default), or from a stage.
+    """A stage starts from a digest, from the lock (an argument without a default), or from a stage.
 
     `scratch` is the empty image, which has no digest.
     """
     stages: set[str] = {"scratch"}
-    if any(value.startswith("BASE=") for value in file.all("ARG")):
-        yield "ARG BASE: must have no default"
+    given = ("BASE", *parts())
+    for name in given:
+        if any(value.startswith(f"{name}=") for value in file.all("ARG")):
+            yield f"ARG {name}: must have no default"
     for value in file.all("FROM"):
         words = [word for word in value.split() if not word.startswith("--")]
         pinned = re.search(r"@sha256:[0-9a-f]{64}$", words[0])
-        if not pinned and words[0] not in {"${BASE}", *stages}:
+        if not pinned and words[0] not in {*(f"${{{name}}}" for name in given), *stages}:
             yield f"FROM {value}: must be ${{BASE}}, a stage or a digest"
         if len(words) == 3:
             stages.add(words[2])

@@ -214,6 +214,7 @@ def test_the_parts_of_a_nightly_run_have_every_soak_test_once():
         ("tests/diffusion", "diffusion"),
         ("tests/optimization", "optimization"),
         ("tests/optimization", "evaluation"),
+        ("tests/pipelines", "pipelines"),
         ("tests/xla tests/unit", "xla"),
     ],
 )

@@ -41,10 +41,10 @@ NOT_IMPORTED = {
 TRANSITIVE = {"google", "pydantic_core"}
 """Packages that come with one that is declared: protobuf with pulumi, and pydantic's core."""
 IN_IMAGES = {
-    "av", "diffusers", "engine", "jax", "jaxlib", "kernels", "optax", "safetensors", "tokenizers",
-    "torch", "torchax", "transformers",
+    "apache_beam", "av", "diffusers", "engine", "jax", "jaxlib", "kernels", "optax", "safetensors",
+    "tokenizers", "torch", "torchax", "transformers",
 }  # fmt: skip
-"""What the images of engines install from their own locks."""
+"""What images install from their own locks."""
 
 
 def imported(member: str) -> set[str]:

@@ -69,6 +69,7 @@ _TEMPLATES: dict[str, str] = {
     "containeranalysis/note": _P + "notes/{name}",
     "container/cluster": _L + "clusters/{name}",
     "container/nodePool": _L + "clusters/{cluster}/nodePools/{name}",
+    "dataflow/flexTemplateJob": "{digits}",
     "dns/managedZone": _P + "managedZones/{name}",
     "dns/recordSet": _P + "managedZones/{managedZone}/rrsets/{name}/{type}",
     "gkehub/feature": _L + "features/{name}",

@@ -199,6 +199,12 @@ _REFERENCES: dict[str, tuple[Reference, ...]] = {
         _to("networkConfig.additionalNodeNetworkConfigs[].network", NETWORK),
         _to("networkConfig.additionalNodeNetworkConfigs[].subnetwork", SUBNETWORK),
     ),
+    "dataflow/flexTemplateJob": (
+        _NET,
+        _SUB,
+        _to("serviceAccountEmail", ACCOUNT, blocks=False),
+        _to("kmsKeyName", _KEY, blocks=False),
+    ),
     "dns/recordSet": (
         _to("managedZone", ZONE),
         _to("routingPolicy.healthCheck", HEALTH_CHECK),

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gke_inference.catalogue.versions import version_key
-from twin.providers.gcp.resources import lustre, pubsub
+from twin.providers.gcp.resources import dataflow, lustre, pubsub
 from twin.providers.gcp.resources.buckets import check_bucket
 from twin.providers.gcp.resources.load_balancing import (
     check_attachment,
@@ -372,6 +372,9 @@ _CREATE: dict[str, tuple[_Check, ...]] = {
     "compute/serviceAttachment": (check_attachment,),
     "container/cluster": (_check_cluster, check_network),
     "container/nodePool": (_check_pool,),
+    "dataflow/flexTemplateJob": (
+        lambda v, project, store, _l: dataflow.check_new(v, project, store),
+    ),
     "lustre/instance": (lambda v, _p, store, _l: lustre.check_new(v, store),),
     "memorystore/instance": (lambda v, _p, store, _l: check_new_instance(v, store),),
     "networkconnectivity/serviceConnectionPolicy": (
@@ -389,6 +392,7 @@ _CONTENT: dict[str, tuple[_Check, ...]] = {
     "compute/securityPolicy": (lambda v, _p, _s, _l: check_security_policy(v),),
     "compute/subnetwork": (check_ranges, check_purpose),
     "compute/targetHttpsProxy": (check_client_validation,),
+    "dataflow/flexTemplateJob": (dataflow.check_job,),
     "dns/recordSet": (_check_record, check_policy),
     "modelarmor/floorsetting": (lambda v, _p, _s, _l: check_floor(v),),
     "modelarmor/template": (lambda v, _p, _s, _l: check_template(v),),

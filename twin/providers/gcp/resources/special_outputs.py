@@ -8,7 +8,7 @@ from base64 import b64encode
 from collections.abc import Callable
 
 from gke_inference.catalogue.versions import Channel, channel, minor_of
-from twin.providers.gcp.resources import lustre, memorystore, service_agents
+from twin.providers.gcp.resources import dataflow, lustre, memorystore, service_agents
 from twin.providers.gcp.resources.identity import (
     COMPUTE_API,
     digest,
@@ -286,6 +286,7 @@ _SPECIAL: dict[str, Callable[[Json, str, str, str], Json]] = {
     "compute/subnetwork": _subnetwork,
     "container/cluster": _cluster,
     "container/nodePool": _node_pool,
+    "dataflow/flexTemplateJob": dataflow.outputs,
     "dns/managedZone": _zone,
     "filestore/instance": _filestore,
     "iam/workloadIdentityPool": _pool,

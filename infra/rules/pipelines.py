@@ -1,0 +1,52 @@
+"""Rules about pipelines: a model that scores, workers that reach it, and an image for them."""
+
+from collections.abc import Iterator
+
+from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.catalogue.machine_types import is_general
+from gke_inference.catalogue.problems import join, one_of
+from gke_inference.pipelines.rules import check_features, check_workers
+from infra.stack import Layer, Pipeline, Platform, Task
+
+_LONGEST_NAME = 12
+
+
+def check_pipelines(platform: Platform) -> Iterator[InputError]:
+    """Yield the problems of a platform's pipelines."""
+    if platform.pipelines and platform.layer is not Layer.ALL:
+        rule = "must not be set when layer is platform or serving"
+        yield InputError("pipelines", rule, len(platform.pipelines))
+        return
+    network = platform.existing.network
+    if platform.pipelines and network is not None and network.split("/")[1] != platform.project:
+        rule = "must be of the same project with pipelines: Dataflow's agent has no role in another"
+        yield InputError("existing.network", rule, network)
+    for name, pipeline in platform.pipelines.items():
+        where = join("pipelines", name)
+        if len(name) > _LONGEST_NAME:
+            rule = f"must be a name of at most {_LONGEST_NAME} characters"
+            yield InputError(where, rule, name)
+        yield from _check_model(platform, where, pipeline)
+        yield from check_features(where, pipeline.features)
+        workers = pipeline.workers
+        yield from check_workers(join(where, "workers", "min"), workers.min, workers.max)
+        if not is_general(workers.machine_type):
+            rule = "must be a machine type without accelerators"
+            yield InputError(join(where, "workers", "machine_type"), rule, workers.machine_type)
+
+
+def _check_model(platform: Platform, where: str, pipeline: Pipeline) -> Iterator[InputError]:
+    path, model = join(where, "model"), platform.models.get(pipeline.model)
+    if model is None:
+        yield one_of(path, pipeline.model, sorted(platform.models))
+        return
+    if model.task is not Task.PREDICT:
+        rule = "must be a model of task predict: streams are for models of text"
+        yield InputError(path, rule, Bare(f"{pipeline.model}, {model.task.value}"))
+    regions = list(platform.regions_of(model))
+    if pipeline.region is not None and pipeline.region not in regions:
+        yield one_of(join(where, "region"), pipeline.region, regions)
+    clients = platform.gated_clients()
+    if clients is not None and clients.anonymous is None and pipeline.key_secret is None:
+        rule = "is required when clients have teams: requests without a key get 401"
+        yield InputError(join(where, "key_secret"), rule)

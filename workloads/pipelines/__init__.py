@@ -1,0 +1,1 @@
+"""A stateful pipeline in Apache Beam: events of a stream, scored by a model behind the gateway."""
