@@ -122,9 +122,7 @@ def _kind(path: Path, windows: NDArray[np.float64]) -> Kind:
     )  # fmt: skip
 
 
-def _lengths(
-    path: Path, name: str, texts: list[dict[str, str]], weights: NDArray[Any]
-) -> Any:
+def _lengths(path: Path, name: str, texts: list[dict[str, str]], weights: NDArray[Any]) -> Any:
     total: dict[int, float] = {}
     for text, weight in zip(texts, weights, strict=True):
         try:
