@@ -136,7 +136,8 @@ def test_the_stack_creates_the_apps_of_developers_after_their_products(deployed:
                     }
                 }
             },
-            "clients.apigee.apps.site.products[0] must be one of clients.apigee.products: a, got 'b'",
+            "clients.apigee.apps.site.products[0] must be one of clients.apigee.products: a, "
+            "got 'b'",
         ),
         (
             {
