@@ -38,6 +38,7 @@ _OF_COMPUTE: Final = {
     "targetHttpsProxy:TargetHttpsProxy": _GLOBAL + "targetHttpsProxies/{name}",
     "uRLMap:URLMap": _GLOBAL + "urlMaps/{name}",
 }
+_APIGEE: Final = "apigee.googleapis.com/v1"
 _CERTIFICATES: Final = "certificatemanager.googleapis.com/v1"
 _MAPS: Final = _P + "locations/global/certificateMaps/"
 _FLEET: Final = "gkehub.googleapis.com/v1"
@@ -46,6 +47,11 @@ _PUBSUB: Final = "pubsub.googleapis.com/v1"
 
 IDENTIFIERS: Final[Mapping[str, tuple[str, str]]] = {
     **{f"gcp:compute/{kind}": (_COMPUTE, form) for kind, form in _OF_COMPUTE.items()},
+    "gcp:apigee/developer:Developer": (_APIGEE, "{orgId}/developers/{email}"),
+    "gcp:apigee/developerApp:DeveloperApp": (
+        _APIGEE,
+        "{orgId}/developers/{developerEmail}/apps/{name}",
+    ),
     "gcp:artifactregistry/repository:Repository": (
         "artifactregistry.googleapis.com/v1",
         _PLACE + "repositories/{repositoryId}",
@@ -112,6 +118,10 @@ IDENTIFIERS: Final[Mapping[str, tuple[str, str]]] = {
     "gcp:networksecurity/serverTlsPolicy:ServerTlsPolicy": (
         "networksecurity.googleapis.com/v1",
         _PLACE + "serverTlsPolicies/{name}",
+    ),
+    "gcp:projects/iAMCustomRole:IAMCustomRole": (
+        "iam.googleapis.com/v1",
+        _P + "roles/{roleId}",
     ),
     "gcp:pubsub/subscription:Subscription": (_PUBSUB, _P + "subscriptions/{name}"),
     "gcp:pubsub/topic:Topic": (_PUBSUB, _P + "topics/{name}"),

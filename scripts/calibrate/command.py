@@ -12,8 +12,8 @@ import typer
 from gke_inference.catalogue.accelerators import accelerator_names
 from planner.speed.calibrated import Calibration, Entry, write_calibration
 from scripts.calibrate.series import SCRAPE_SECONDS, Grown, grown
-from scripts.plan.replay import deployment_of
 from scripts.shared.calibration_files import calibration_of
+from scripts.shared.deployments import deployment_of
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.options import JsonOption, check_one
 from scripts.terminal.output_files import check_output
@@ -33,7 +33,7 @@ def calibrate(
     chips: Annotated[int, typer.Option(min=1, help="Chips per replica.")] = 1,
     flag: Annotated[
         list[str] | None,
-        typer.Option(help="Engine flag, such as --flag=--max-model-len=8192; repeat for more."),
+        typer.Option(help="Flag of the engine, as --flag=FLAG; repeat for more."),
     ] = None,
     matchers: Annotated[
         str,

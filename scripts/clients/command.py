@@ -1,12 +1,12 @@
 """`gke-inference clients`: the keys and the usage of teams."""
 
 import json
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -31,7 +31,7 @@ from scripts.clients.usage import FIELDS, added_up, as_csv, as_json, print_usage
 from scripts.shared.google_cloud import CloudError
 from scripts.terminal.console import CommandError, console, errors
 from scripts.terminal.exit_codes import ExitCode
-from scripts.terminal.options import JsonOption, StackOption, check_one, check_words, plan_of
+from scripts.terminal.options import JsonOption, StackOption, check_one, check_words
 from scripts.terminal.output_files import check_folder
 from scripts.terminal.tables import Listing, print_table
 from twin.cluster.monitoring.promql import QueryError
@@ -160,14 +160,14 @@ def usage(
     Each request is one line in the logs of the gate. For more requests than this command can
     read, export these lines to BigQuery.
     """
-    plan = _with_teams(stack)
+    plan = records.plan_with_teams(stack)
     words = [word for given in by or ["team"] for word in given.split(",")]
     fields = check_words("--by", words, FIELDS)
     if out is not None:
         check_folder("--csv", out.parent)
     try:
         begin = documents.utc_now() - documents.lifetime_of("--since", since)
-        rows = added_up(_records(plan, begin, cloud=cloud), fields)
+        rows = added_up(records.of_plan(plan, begin, cloud=cloud), fields)
     except (CloudError, KeyProblem) as error:
         raise CommandError(str(error)) from None
     if out is not None:
@@ -192,7 +192,7 @@ def reconcile(
     that do not pass a gate, such as those of other programs in the cluster, appear only in the
     engines' counters.
     """
-    plan = _with_teams(stack)
+    plan = records.plan_with_teams(stack)
     from scripts.accept import reach  # noqa: PLC0415 - loads clients of everything
 
     try:
@@ -206,7 +206,7 @@ def reconcile(
             else reach.on_twin(plan, stack, TwinPaths.default())
         )
         counters = counted(found.clusters.values(), window, now)
-        lines = list(_records(plan, window.begin, cloud=cloud))
+        lines = list(records.of_plan(plan, window.begin, cloud=cloud))
         bases = base_models(plan)
         rows = compare(recorded(lines, bases, window), counters, estimated(lines, bases, window))
     except (CloudError, KeyProblem, QueryError) as error:
@@ -219,43 +219,6 @@ def reconcile(
         raise typer.Exit(ExitCode.CHECK_FAILED)
 
 
-def usage_records(stack: str, since: datetime, *, cloud: bool) -> Iterator[dict[str, Any]]:
-    """Yield the usage records of a stack.
-
-    Raises:
-        CommandError: It has no teams.
-        CloudError: Google refuses.
-    """
-    yield from _records(_with_teams(stack), since, cloud=cloud)
-
-
-def _records(plan: Plan, since: datetime, *, cloud: bool) -> Iterator[dict[str, Any]]:
-    namespace = plan.names.gateway_namespace()
-    if not cloud:
-        yield from records.of_twin(namespace, TwinPaths.default(), since)
-        return
-    # Google's clients take a second to load, and the twin needs none of them.
-    from scripts.shared import google_clients  # noqa: PLC0415
-
-    with google_clients.plain_errors():
-        opened = google_clients.connect(plan.project.id)
-        yield from records.of_cloud(namespace, opened, since)
-
-
-def _with_teams(stack: str) -> Plan:
-    """Return a stack with client teams.
-
-    Raises:
-        CommandError: It has no teams.
-    """
-    plan = plan_of(stack)
-    if plan.clients is None:
-        raise CommandError(
-            f"--stack: must be a stack with 'clients.teams', got {stack!r}: it has no keys"
-        )
-    return plan
-
-
 @contextmanager
 def _secret(stack: str, *, cloud: bool) -> Generator[tuple[KeySecret, Plan]]:
     """Open the secret of a stack's keys.
@@ -263,7 +226,7 @@ def _secret(stack: str, *, cloud: bool) -> Generator[tuple[KeySecret, Plan]]:
     Raises:
         CommandError: The stack has no teams, or the secret cannot be reached.
     """
-    plan = _with_teams(stack)
+    plan = records.plan_with_teams(stack)
     try:
         with open_secret(stack, plan, cloud=cloud) as secret:
             yield secret, plan

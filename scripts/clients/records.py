@@ -5,14 +5,49 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Final, cast
 
+from infra.plan import Plan
 from infra.plan.clients import GATE
 from scripts.shared.google_cloud import Cloud
+from scripts.terminal.console import CommandError
+from scripts.terminal.options import plan_of
 from twin.cluster import lifecycle
 from twin.host.paths import TwinPaths
 
 _ENTRIES: Final = "logging.googleapis.com/v2/entries:list"
 _PAGE: Final = 1000
 _CONTAINER: Final = "callout"
+
+
+def plan_with_teams(stack: str) -> Plan:
+    """Return a stack with client teams.
+
+    Raises:
+        CommandError: It has no teams.
+    """
+    plan = plan_of(stack)
+    if plan.clients is None:
+        raise CommandError(
+            f"--stack: must be a stack with 'clients.teams', got {stack!r}: it has no keys"
+        )
+    return plan
+
+
+def of_plan(plan: Plan, since: datetime, *, cloud: bool) -> Iterator[dict[str, Any]]:
+    """Yield the records of a stack on the twin, or in Google Cloud.
+
+    Raises:
+        CloudError: Google refuses.
+    """
+    namespace = plan.names.gateway_namespace()
+    if not cloud:
+        yield from of_twin(namespace, TwinPaths.default(), since)
+        return
+    # Google's clients take a second to load, and the twin needs none of them.
+    from scripts.shared import google_clients  # noqa: PLC0415
+
+    with google_clients.plain_errors():
+        opened = google_clients.connect(plan.project.id)
+        yield from of_cloud(namespace, opened, since)
 
 
 def of_twin(namespace: str, paths: TwinPaths, since: datetime) -> Iterator[dict[str, Any]]:

@@ -1,8 +1,6 @@
 """`gke-inference replay`: simulates replicas on a trace, without a cluster."""
 
-import contextlib
 import errno
-import io
 import json
 from dataclasses import asdict
 from pathlib import Path
@@ -13,8 +11,8 @@ import typer
 from gke_inference.catalogue.accelerators import accelerator_names
 from gke_inference.catalogue.problems import suggest
 from infra.stack.problems import unread
-from planner.fit.chips import ACCELERATORS, WORDS
 from scripts.shared.calibration_files import CalibrationOption, calibration_of
+from scripts.shared.deployments import deployment_of
 from scripts.terminal.console import CommandError, console, errors
 from scripts.terminal.options import JsonOption, check_one, check_positive
 from scripts.terminal.tables import Listing, figure, measured, print_table
@@ -29,13 +27,12 @@ from simulator.engine.replay import (
     round_robin,
     uniform,
 )
-from simulator.engine.settings import PREFIX, Deployment, EngineError, deploy
+from simulator.engine.settings import Deployment
 from simulator.replays.modelled_picker import ModelledPicker
 from simulator.replays.picker_configs import Facts, shipped
 from simulator.replays.planning import picked, read_trace, report_of, requests_of
 from simulator.replays.workloads import MODEL, StageSpec, workloads
 from simulator.traffic import Slo
-from twin.engines.vllm_flags import parse
 
 Row = dict[str, Any]
 _ROUTES = {
@@ -164,32 +161,6 @@ def _adapter_flags(trace: str, given: list[str]) -> list[str]:
         return []
     flags = workloads()[trace].replicas[0].flags
     return [*flags[flags.index("--enable-lora") :]]
-
-
-def deployment_of(model: str, accelerator: str, chips: int, flags: list[str]) -> Deployment:
-    """Return an engine on chips, each of which has a share of the model unless a flag divides it.
-
-    Raises:
-        CommandError: The engine does not start with these flags.
-    """
-    labels = {word: label for label, word in WORDS.items()}
-    label = labels.get(accelerator, accelerator)
-    if label not in ACCELERATORS:
-        check_one("--accelerator", accelerator, sorted(labels))
-    environment = {PREFIX + "ACCELERATOR": label, PREFIX + "CHIPS": str(chips)}
-    spread = [] if any("tensor-parallel" in one for one in flags) else [chips]
-    arguments = [model, *flags, *(f"--tensor-parallel-size={count}" for count in spread)]
-    output = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(output):
-            return deploy(parse(arguments), environment)
-    except SystemExit as error:  # the engine's own flag parser, which also prints its usage
-        lines = output.getvalue().splitlines()
-        last = [*lines, str(error.code)][-2 if lines else -1]
-        raise CommandError(f"--flag: {last.removeprefix('vllm serve: error: ')}") from None
-    except (EngineError, ValueError) as error:
-        reason = str(error).removeprefix("ValueError: ")
-        raise CommandError(f"--flag: the engine does not start: {reason}") from error
 
 
 def _cluster(deployments: list[Deployment], routing: str, seed: int) -> Cluster:

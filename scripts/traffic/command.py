@@ -80,14 +80,15 @@ def record(
     """Write a traffic file from the usage records of a platform. It has no prompts and no keys."""
     from scripts.client_keys import documents  # noqa: PLC0415 - the other commands need no stack
     from scripts.client_keys.documents import KeyProblem  # noqa: PLC0415
-    from scripts.clients.command import usage_records  # noqa: PLC0415
+    from scripts.clients import records  # noqa: PLC0415
     from scripts.shared.google_cloud import CloudError  # noqa: PLC0415
     from scripts.traffic.recording import write  # noqa: PLC0415
 
     check_output("--out", out)
     try:
         begin = documents.utc_now() - documents.lifetime_of("--since", since)
-        count = write(usage_records(stack, begin, cloud=cloud), out)
+        plan = records.plan_with_teams(stack)
+        count = write(records.of_plan(plan, begin, cloud=cloud), out)
     except (CloudError, KeyProblem) as error:
         raise CommandError(str(error)) from None
     if not count:

@@ -138,10 +138,10 @@ class Build:
     """The base image."""
     base_entry: str
     """Entry of that image in the lock, such as `bases.python`."""
-    parts: tuple[str, ...]
-    """Entries of `bases` whose files are copied into it, such as `beam_sdk`."""
     version: str
     """Release of its engine, or of our own program."""
+    parts: tuple[str, ...] = ()
+    """Entries of `bases` whose files are copied into it, such as `beam_sdk`."""
 
     @property
     def unpinned(self) -> tuple[str, ...]:

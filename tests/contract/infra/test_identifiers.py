@@ -15,6 +15,7 @@ OTHERWISE = {
     "gcp:binaryauthorization/policy:Policy",
     "gcp:cloudbuild/trigger:Trigger",
     "gcp:compute/routerNat:RouterNat",
+    "gcp:dataflow/flexTemplateJob:FlexTemplateJob",
     "gcp:gkehub/featureMembership:FeatureMembership",
     "gcp:monitoring/alertPolicy:AlertPolicy",
     "gcp:monitoring/dashboard:Dashboard",
@@ -23,6 +24,7 @@ OTHERWISE = {
     "gcp:projects/service:Service",
     "gcp:projects/serviceIdentity:ServiceIdentity",
     "gcp:storage/anywhereCache:AnywhereCache",
+    "gcp:storage/bucketObject:BucketObject",
     CONNECTION,
 }
 """Types whose ID Google chooses, parts of other resources, what every project has, and

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from scripts.app import build_app
 from scripts.calibrate.series import SCRAPE_SECONDS
-from scripts.plan.replay import deployment_of
+from scripts.shared.deployments import deployment_of
 from tests.running.programs import until
 from tests.unit.calibrate.virtual import scraped
 from twin.cluster.monitoring import promql

@@ -16,8 +16,8 @@ from planner.speed.correction import forget
 from scripts.app import build_app
 from scripts.calibrate.command import address_of, compared, entry_of
 from scripts.calibrate.series import COUNTERS, SCRAPE_SECONDS, grown
-from scripts.plan.replay import deployment_of
 from scripts.shared.calibration_files import calibration_of
+from scripts.shared.deployments import deployment_of
 from scripts.terminal.console import CommandError
 from simulator.engine.settings import Deployment
 from tests.unit.calibrate.virtual import scraped

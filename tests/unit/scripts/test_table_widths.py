@@ -14,6 +14,8 @@ from planner.amount import Amount
 from policies.framework.finding import Finding, Verdict
 from scripts.accept import command as accept
 from scripts.accept.row import Subject
+from scripts.calibrate import command as calibrate
+from scripts.calibrate import series as calibration_series
 from scripts.check import audit, check, preflight, preflight_cloud
 from scripts.check.preflight_checks import lines
 from scripts.client_keys.documents import Key
@@ -36,9 +38,19 @@ from scripts.plan.plan import plan
 from scripts.plan.stack import Wanted, plan_stack
 from scripts.prerequisites.finding import Finding as Requirement
 from scripts.prerequisites.finding import Project, State
+from scripts.rehearse import show as rehearse
+from scripts.rehearse.result import Objective, spent_by
+from scripts.rehearse.result import Result as RehearsalResult
 from scripts.shared import replica_status
 from scripts.shared.placements import Placement
 from scripts.shared.quota_limits import Against
+from scripts.traffic import command as traffic
+from simulator.demand.default_day import default_day
+from simulator.demand.summary import summary_of
+from simulator.engine.step_times import Compared as StepTimes
+from simulator.rehearsal.accounts import Outcomes
+from simulator.rehearsal.run import Bought, Rehearsal
+from simulator.tests.unit.rehearsal.platforms import L4, Steady, platform
 from tests.unit.scripts.table_widths import LABORATORY_ROW, check_widths, printing
 from tests.unit.scripts.test_doctor import GOOD
 from twin.toolchain import modules
@@ -158,8 +170,35 @@ _VULNERABILITY = audit.Finding(
     "1.39.1",
     "workloads/images/diffusion-tpu/requirements.lock",
 )
+
+
+def _calibration() -> None:
+    found = calibration_series.Grown((), dict.fromkeys(calibration_series.COUNTERS, 2000000.0), 12)
+    result = StepTimes(1.41, 1.38, 1.44, 0.0412, 0.0291, 118.4, 40)
+    calibrate._print(result, found, "meta-llama/Llama-3.3-70B-Instruct", "8 x nvidia-h100-80gb")
+
+
+def _traffic() -> None:
+    day = default_day({"llama-3.3-70b-instruct": 0.05}, teams=("support",), length_hours=2)
+    traffic._print(summary_of(day), "docs/examples/traffic/a-day-of-three-models.yaml")
+
+
+def _rehearsal() -> None:
+    ended = Rehearsal(platform(), Steady(1.0, 1), engines=None)  # type: ignore[arg-type]
+    ended.machines[Bought("llm", "us-central1", "on-demand", L4, "nvidia-l4")] = 1.0e6
+    ended.team_tokens["llm", "customer-support-emea"] = 12_345_678
+    objective = Objective("llm", "ttft_p95_ms", 2000.0, 12_345.0, 12_345_678, 43_000_000)
+    outcomes = Outcomes(sent=43_000_000)
+    rehearse.print_result(
+        RehearsalResult(
+            ended, outcomes, {"llm": outcomes}, (objective,), spent_by(ended), 100.0, 200.0, None
+        )
+    )
+
+
 _TABLES: tuple[tuple[str, Callable[[], object]], ...] = (
     ("accept.command", _acceptance),
+    ("calibrate.command", _calibration),
     ("check.audit", lambda: audit.print_table(audit._table([_VULNERABILITY] * 2))),
     ("check.check", lambda: check.print_table(check._table([_FINDING] * 2))),
     ("check.check", lambda: check.check(list_rules=True)),
@@ -184,10 +223,12 @@ _TABLES: tuple[tuple[str, Callable[[], object]], ...] = (
     ("plan.show", lambda: plan("llama-3.3-70b")),
     ("plan.show", lambda: plan("flux.1-schnell")),
     ("plan.stack_show", _stack_plan),
+    ("rehearse.show", _rehearsal),
     (
         "shared.replica_status",
         lambda: replica_status.print_table(replica_status.replica_table([_PLACEMENT])),
     ),
+    ("traffic.command", _traffic),
 )
 """Modules below `scripts` that print a table, and what makes each of them do so."""
 

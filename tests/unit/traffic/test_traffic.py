@@ -12,8 +12,9 @@ from typer.testing import CliRunner
 
 from infra.plan.clients import GATE
 from scripts.app import build_app
-from scripts.clients import command as clients
+from scripts.clients.records import of_plan
 from scripts.terminal.console import CommandError
+from scripts.terminal.options import plan_of
 from scripts.traffic.recording import write
 from simulator.demand import read
 from simulator.demand.pattern import pattern_of
@@ -134,7 +135,7 @@ def test_record_writes_arrivals_without_keys_subjects_or_refused_requests(
 ) -> None:
     folder = tmp_path / "clusters" / "one" / "logs" / "pods"
     folder.mkdir(parents=True)
-    plan = clients.plan_of("local")
+    plan = plan_of("local")
     namespace = plan.names.gateway_namespace()
     records = [
         usage("2026-11-22T12:00:04Z"),
@@ -147,9 +148,8 @@ def test_record_writes_arrivals_without_keys_subjects_or_refused_requests(
         "\n".join(["starting", *map(json.dumps, records)])
     )
     monkeypatch.setattr("scripts.clients.records.lifecycle.folders", lambda _: [folder.parents[1]])
-    monkeypatch.setattr("scripts.clients.command._with_teams", lambda _: plan)
     out = tmp_path / "recorded.csv"
-    found = clients.usage_records("local", datetime(2026, 11, 1, tzinfo=UTC), cloud=False)
+    found = of_plan(plan, datetime(2026, 11, 1, tzinfo=UTC), cloud=False)
 
     assert write(found, out) == 3
 
