@@ -161,6 +161,15 @@ def test_a_result_of_vllm_has_its_start_times_or_is_made_at_its_rate(
     assert gaps.std() / gaps.mean() == pytest.approx(2, rel=0.05)
 
 
+def test_a_result_of_vllm_is_one_line_of_any_length(
+    file: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "MOST_LINE", 100)
+    path = file("r.json", json.dumps({**BENCH, "generated_texts": ["x" * 200]}))
+
+    assert len(_all(read(path))) == 2
+
+
 def test_stages_of_inference_perf_become_rates_with_shared_prefixes(
     file: Callable[[str, str], Path],
 ) -> None:
