@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.machine_types import is_general
 from gke_inference.catalogue.problems import join, one_of
-from gke_inference.pipelines.rules import check_features, check_workers
+from gke_inference.pipelines.rules import check_features, check_value, check_workers
 from infra.stack import Layer, Pipeline, Platform, Task
 
 _LONGEST_NAME = 12
@@ -28,6 +28,7 @@ def check_pipelines(platform: Platform) -> Iterator[InputError]:
             yield InputError(where, rule, name)
         yield from _check_model(platform, where, pipeline)
         yield from check_features(where, pipeline.features)
+        yield from check_value(where, pipeline.value)
         workers = pipeline.workers
         yield from check_workers(join(where, "workers", "min"), workers.min, workers.max)
         if not is_general(workers.machine_type):

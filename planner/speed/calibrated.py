@@ -18,7 +18,9 @@ from gke_inference.settings import Settings
 
 _MOST_BYTES = 1_000_000
 _Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-_Factor = Annotated[float, Field(ge=0.05, le=20)]
+LEAST_FACTOR, MOST_FACTOR = 0.05, 20.0
+"""Bounds of a factor; beyond them, the engine is another one than the model's."""
+_Factor = Annotated[float, Field(ge=LEAST_FACTOR, le=MOST_FACTOR)]
 
 
 class Entry(Settings):

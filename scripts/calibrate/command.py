@@ -10,7 +10,13 @@ from urllib.parse import urlsplit
 import typer
 
 from gke_inference.catalogue.accelerators import accelerator_names
-from planner.speed.calibrated import Calibration, Entry, write_calibration
+from planner.speed.calibrated import (
+    LEAST_FACTOR,
+    MOST_FACTOR,
+    Calibration,
+    Entry,
+    write_calibration,
+)
 from scripts.calibrate.series import SCRAPE_SECONDS, Grown, grown
 from scripts.shared.calibration_files import calibration_of
 from scripts.shared.deployments import deployment_of
@@ -86,21 +92,23 @@ def address_of(url: str) -> str:
     Raises:
         CommandError: It is no such URL.
     """
-    parts = urlsplit(url if "//" in url else f"//{url}")
+    refused = CommandError(f"--prometheus: must be http://HOST:PORT, got {url!r}")
     try:
-        port = parts.port
+        parts = urlsplit(url if "//" in url else f"//{url}")
+        host, port = parts.hostname, parts.port
     except ValueError:
-        port = None
-    if parts.scheme not in {"", "http"} or not parts.hostname or port is None:
-        raise CommandError(f"--prometheus: must be http://HOST:PORT, got {url!r}")
-    return f"{parts.hostname}:{port}"
+        raise refused from None
+    rest = parts.path.strip("/") or parts.query or parts.username
+    if parts.scheme not in {"", "http"} or not host or port is None or rest:
+        raise refused
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def compared(found: Grown, deployment: Deployment) -> Compared:
     """Return the comparison of the engines' growth with the model.
 
     Raises:
-        CommandError: There are no engines, or too few steps.
+        CommandError: There are no engines, too few steps, or steps of another engine.
     """
     if not found.replicas:
         rule = "must match series of vLLM engines, got none in this period"
@@ -119,6 +127,9 @@ def compared(found: Grown, deployment: Deployment) -> Compared:
             "--minutes: must have answers and 20 steps in at least 5 scrapes, got "
             f"{found.totals['steps']:.0f} steps in {len(found.periods)} scrapes"
         )
+    if not LEAST_FACTOR <= result.factor <= MOST_FACTOR:
+        rule = f"steps must take {LEAST_FACTOR:g} to {MOST_FACTOR:g} times the model's time"
+        raise CommandError(f"--model, --accelerator: {rule}, got {result.factor:.3g} times")
     return result
 
 
@@ -138,8 +149,8 @@ def entry_of(
         chips=chips,
         precision=_PRECISIONS.get(deployment.shape.bits, f"int{deployment.shape.bits}"),
         step_factor=round(result.factor, 4) if result.is_off else 1.0,
-        step_factor_low=round(max(result.low, 0.05), 4),
-        step_factor_high=round(result.high, 4),
+        step_factor_low=round(max(result.low, LEAST_FACTOR), 4),
+        step_factor_high=round(min(result.high, MOST_FACTOR), 4),
         tpot_ms=round(1e3 * result.tpot_seconds, 3),
         batch=round(result.batch, 3),
         input_tokens=round(found.mean("prompt_tokens", "prompts") or 1, 1),

@@ -3,6 +3,7 @@
 import json
 import math
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -10,13 +11,13 @@ import typer
 
 from gke_inference.catalogue.input_error import InputError
 from infra.estimate.stack_cost import stack_cost
-from infra.estimate.unit_costs import unit_costs
+from infra.estimate.unit_costs import DEFAULT_TRAFFIC, unit_costs
 from infra.plan import Plan
 from infra.stack import Layer
 from planner.unit_cost.unit_cost import SIZES
 from scripts.rehearse.describe import Described, describe
 from scripts.rehearse.faults import with_faults
-from scripts.rehearse.page import write_page
+from scripts.rehearse.page import check_page, write_page
 from scripts.rehearse.result import as_json, result_of
 from scripts.rehearse.show import print_result
 from scripts.shared.engine import Engine
@@ -25,15 +26,13 @@ from scripts.terminal.console import CommandError, console, errors, step
 from scripts.terminal.exit_codes import ExitCode
 from scripts.terminal.options import JsonOption, plan_of
 from simulator.demand.arrivals import Traffic
-from simulator.demand.default_day import default_day
+from simulator.demand.default_day import HOURS, default_day
 from simulator.demand.reading import read
 from simulator.rehearsal.engines import engines_of
 from simulator.rehearsal.run import Rehearsal
 from twin.drawings.timeline import clock
 from twin.host.paths import TwinPaths
 
-_PEAK = 1.46
-"""Busiest hour of the default day over its mean (`simulator.demand.default_day.HOURS`)."""
 _PROGRESS_SECONDS = 5.0
 
 
@@ -63,7 +62,7 @@ def rehearse(
     ] = None,
     seed: Annotated[int, typer.Option(help="Random seed of the default traffic.")] = 0,
     page: Annotated[
-        Path | None, typer.Option(help="Also write a page with pictures to this folder.")
+        Path | None, typer.Option(help="Also write a page with charts to this folder.")
     ] = None,
     as_json_: JsonOption = False,
 ) -> None:
@@ -75,6 +74,8 @@ def rehearse(
         )
     if not 0 < hours <= 24 * 31:
         raise CommandError(f"--hours: must be above 0 and at most 744, got {hours:g}")
+    if page is not None:
+        check_page(page)
     with _quiet("Reading the objects of the stack", is_quiet=as_json_):
         states = preview_states(Engine(TwinPaths.default()), stack)
         described = describe(plan, manifests(states), states)
@@ -108,8 +109,6 @@ def rehearse(
 
 
 def _quiet(title: str, *, is_quiet: bool):
-    from contextlib import nullcontext  # noqa: PLC0415 - one use
-
     return nullcontext() if is_quiet else step(title)
 
 
@@ -153,17 +152,22 @@ def _traffic(
 
 
 def _from_file(file: Path, described: Described) -> Traffic:
-    """Return the traffic of a file, in which adapters count as their models."""
+    """Return the traffic of a file, in which adapters count as their models.
+
+    With one model, all requests are for it, whatever the file names.
+    """
     models = [model.name for model in described.platform.models]
     only = models[0] if len(models) == 1 else None
     try:
-        found = read(file, described.aliases)
-        return read(file, described.aliases, only) if set(found.models) - {*models} else found
+        found = read(file, {**{name: name for name in models}, **described.aliases}, only)
     except InputError as error:
         raise CommandError(f"--traffic: {error}") from None
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise CommandError(f"--traffic: must be readable, got {file}: {reason}") from None
+    if found.seconds <= 0:
+        raise CommandError(f"--traffic: must span more than one moment, got {file}")
+    return found
 
 
 def _rates(given: list[str], names: list[str]) -> dict[str, float]:
@@ -195,9 +199,7 @@ def default_rates(plan: Plan, names: list[str]) -> dict[str, float]:
         units = one.units_per_hour
         if one.model in found and units is not None:
             tokens = units.value * SIZES[one.speed.unit] / 3600
-            per_request = _MADE if one.speed.unit.endswith("output tokens") else _GIVEN
-            found[one.model] += tokens / per_request / _PEAK
+            is_output = one.speed.unit.endswith("output tokens")
+            per_request = DEFAULT_TRAFFIC.made if is_output else DEFAULT_TRAFFIC.given
+            found[one.model] += tokens / per_request / max(HOURS)
     return {name: rate or 1.0 for name, rate in found.items()}
-
-
-_GIVEN, _MADE = 1000, 200

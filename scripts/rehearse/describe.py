@@ -41,11 +41,11 @@ from twin.world.regions import default_zones
 from twin.world.rules import Rules
 
 _NODE_POOL = "gcp:container/nodePool:NodePool"
+_BACKEND = "gcp:compute/backendService:BackendService"
 _CREATED = ("image", "pod")
 """Stages of a cold start between a pod's node and the start of its containers."""
 _LOADED = ("initialise", "weights", "compile", "warm-up")
 _REPLICAS = "gke-inference/replicas"
-_FAILURES = 5
 _GROUP = "LeaderWorkerSet"
 
 
@@ -115,7 +115,6 @@ class _Describer:
                 f"--stack: must have a model whose engine is simulated ({reasons or 'no model'})"
             )
         used = {each.region for each in workloads}
-        gateway = self._plan.front.gateway
         platform = Platform(
             project=self._plan.project.id,
             regions=tuple(
@@ -125,7 +124,7 @@ class _Describer:
             workloads=tuple(workloads),
             engines=tuple(self._engines),
             times=Times(self._rules, float(self._plan.platform.monitoring.scrape_seconds)),
-            front=Front(gateway.front is FrontKind.GLOBAL or gateway.has_fleet_gateway, _FAILURES),
+            front=self._front(),
             teams=self._teams(),
             world=World(stock=tuple(self._reservations())),
         )
@@ -136,6 +135,19 @@ class _Describer:
         }
         contexts = {name: model.context for name, model in self._plan.platform.models.items()}
         return Described(platform, self._left_out, aliases, contexts)
+
+    def _front(self) -> Front:
+        """Return the front, with the outlier detection of its backends."""
+        gateway = self._plan.front.gateway
+        front = Front(gateway.front is FrontKind.GLOBAL or gateway.has_fleet_gateway)
+        for state in self._states:
+            inputs: JsonObject = state.get("inputs") or {}
+            detection = part(inputs, "outlierDetection")
+            if state["type"] == _BACKEND and detection:
+                failures = int(detection["consecutiveErrors"])
+                seconds = float(part(detection, "baseEjectionTime")["seconds"])
+                return replace(front, failures=failures, ejection_seconds=seconds)
+        return front
 
     # -- models and teams
 

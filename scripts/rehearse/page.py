@@ -1,4 +1,4 @@
-"""The page of a rehearsal: figures and pictures in one HTML file."""
+"""The page of a rehearsal: figures and charts in one HTML file."""
 
 import os
 import tempfile
@@ -20,6 +20,17 @@ _TEMPLATES = Path(__file__).parent / "templates"
 _REPORT = Path(__file__).parents[1] / "report" / "templates"
 _MARKS = {"scenario.step", "front.ejected"}
 _MOST_MARKS = 12
+
+
+def check_page(folder: Path) -> None:
+    """Check that a page can be written to a folder, before the rehearsal, which takes minutes.
+
+    Raises:
+        CommandError: It is not a folder, or its place is not.
+    """
+    place = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    if not place.is_dir() or not os.access(place, os.W_OK):
+        raise CommandError(f"--page: must be a folder to write to, got {folder}")
 
 
 def write_page(found: Result, stack: str, folder: Path) -> Path:

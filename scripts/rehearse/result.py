@@ -251,6 +251,7 @@ def as_json(found: Result, stack: str) -> dict[str, Any]:
             [round(each.seconds, 2), each.kind, each.region, each.message]
             for each in rehearsal.log.events
         ],
+        "events_left_out": rehearsal.log.dropped,
         "broken": found.broken,
     }  # fmt: skip
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from scripts.rehearse.result import Result
 from scripts.terminal.console import console
 from scripts.terminal.tables import Listing, figure, measured, print_table, prose
+from simulator.rehearsal.accounts import PERCENTILE
 from twin.drawings.timeline import clock
 
 _EVENTS = 12
@@ -67,7 +68,7 @@ def _models(found: Result) -> Listing:
     )  # fmt: skip
     slos = {model.name: model.slo for model in found.rehearsal.platform.models}
     for name, one in found.by_model.items():
-        ttft, tpot = one.ttft.quantile(0.95), one.tpot.quantile(0.95)
+        ttft, tpot = one.ttft.quantile(PERCENTILE), one.tpot.quantile(PERCENTILE)
         slo = slos[name]
         why = ", ".join(f"{count:,} {reason}" for reason, count in one.reasons.most_common())
         table.add_row(
@@ -126,4 +127,5 @@ def _print_events(found: Result) -> None:
         console.print(text, markup=False, soft_wrap=True)
     more = len(log.events) - _EVENTS + log.dropped
     if more > 0:
-        console.print(f"… and {more:,} more events (--json has all)")
+        kept = "all" if not log.dropped else f"the first {len(log.events):,}"
+        console.print(f"… and {more:,} more events (--json has {kept})")

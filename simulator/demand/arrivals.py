@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 
 MOST = 1_000_000
 """Requests of the largest chunk."""
+GROWING = 1 << 62
+"""Least number of a prefix group that is a session: each prompt starts with the prompt and the
+answer before it, so that both can be found again. In other groups, only `prefix_tokens` can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,8 @@ class Arrivals:
     prompt_tokens: NDArray[np.int32]
     output_tokens: NDArray[np.int32]
     prefix: NDArray[np.int64]
-    """Number of the prefix group, whose requests start with the same tokens; -1: none."""
+    """Number of the prefix group, whose requests start with the same tokens; -1: none. Sessions
+    have numbers from `GROWING` on."""
     prefix_tokens: NDArray[np.int32]
     """Tokens shared with other requests of the group; with earlier ones, in a session."""
 

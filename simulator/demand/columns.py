@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import one_of
-from simulator.demand.arrivals import Traffic
+from simulator.demand.arrivals import GROWING, Traffic
 from simulator.demand.lines import lines
 from simulator.demand.rows import FileTraffic, Names, Recent, Row
 
@@ -25,11 +25,11 @@ class _Columns(FileTraffic):
     def rows(self) -> Iterator[tuple[str, Row]]:
         """Yield where each line is and its request."""
         numbered = lines(self.path)
-        header = _cells(next(numbered)[1])
+        header = _cells(f"{self.path}:1", next(numbered)[1])
         self._begin()
         for number, text in numbered:
             where = f"{self.path}:{number}"
-            cells = text.split(",") if '"' not in text else _cells(text)
+            cells = text.split(",") if '"' not in text else _cells(where, text)
             if len(cells) != len(header):
                 raise InputError(where, f"must have {len(header)} columns", len(cells))
             yield where, self._row(where, dict(zip(header, cells, strict=True)))
@@ -88,7 +88,7 @@ class BurstGPT(_Columns):
         session, prefix, shared = cells.get("Session ID", ""), -1, 0
         if session:
             known = self._sessions.get(session)
-            prefix, before = known or (self._count, 0)
+            prefix, before = known or (GROWING + self._count, 0)
             self._count += known is None
             shared = min(before, prompt)
             self._sessions.put(session, (prefix, prompt + output))
@@ -137,7 +137,7 @@ def read_columns(path: Path, names: Names) -> Traffic:
     first = next(lines(path), None)
     if first is None:
         raise InputError(str(path), "must have requests, got an empty file")
-    header = _cells(first[1])
+    header = _cells(f"{path}:1", first[1])
     for form in _FORMS:
         if any(header == list(each) for each in form.HEADERS):
             return form(path, names)
@@ -145,8 +145,11 @@ def read_columns(path: Path, names: Names) -> Traffic:
     raise one_of(f"{path}:1: header", ",".join(header)[:200], known)
 
 
-def _cells(text: str) -> list[str]:
-    return [cell.strip() for cell in next(csv.reader([text]))]
+def _cells(where: str, text: str) -> list[str]:
+    try:
+        return [cell.strip() for cell in next(csv.reader([text]))]
+    except csv.Error as error:
+        raise InputError(where, f"must be comma-separated: {error}") from None
 
 
 def _whole(where: str, cells: Mapping[str, str], name: str) -> int:

@@ -64,5 +64,23 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
                 yield number, text
 
 
+def first_line(path: Path) -> str:
+    """Return the first line that is not empty, up to `MOST_LINE`; empty if there is none.
+
+    The result of a benchmark is one line of any length.
+
+    Raises:
+        InputError: The file cannot be unpacked.
+    """
+    with _open(path) as file:
+        try:
+            while line := file.readline(MOST_LINE):
+                if line.strip():
+                    return line.decode("utf-8-sig", errors="ignore").strip()
+        except (OSError, EOFError) as error:
+            raise InputError(str(path), f"must be readable: {error}") from None
+    return ""
+
+
 def _open(path: Path) -> IO[bytes]:
     return cast("IO[bytes]", gzip.open(path, "rb")) if is_gzip(path) else path.open("rb")

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from gke_inference.catalogue.input_error import InputError
+from simulator.demand.arrivals import GROWING
 from simulator.demand.lines import lines
 from simulator.demand.rows import FileTraffic, Recent, Row
 
@@ -53,7 +54,8 @@ class Mooncake(FileTraffic):
                 for at, block in enumerate(blocks[shared:], shared + 1):
                     seen.put(block, [group, int(at < len(blocks))])
             at_seconds = _whole(where, one, "timestamp") / 1000
-            yield where, Row(at_seconds, prompt, output, prefix=group, prefix_tokens=tokens)
+            prefix = -1 if group < 0 else GROWING + group
+            yield where, Row(at_seconds, prompt, output, prefix=prefix, prefix_tokens=tokens)
 
 
 def _object(where: str, text: str) -> dict[str, Any]:

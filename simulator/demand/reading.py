@@ -11,7 +11,7 @@ from simulator.demand.arrivals import Traffic
 from simulator.demand.columns import read_columns
 from simulator.demand.generated import Generated
 from simulator.demand.inference_perf import is_specification, read_specification
-from simulator.demand.lines import check_size, lines
+from simulator.demand.lines import check_size, first_line
 from simulator.demand.mooncake import Mooncake
 from simulator.demand.pattern import MOST_BYTES, read_pattern
 from simulator.demand.rows import Names
@@ -46,13 +46,11 @@ def read(
         return read_clients(path, names)
     if path.suffix in {".yaml", ".yml"}:
         return _of_yaml(path, names)
-    first = next(lines(path), None)
-    if first is None:
-        raise InputError(str(path), "must have requests, got an empty file")
-    if not first[1].startswith("{"):
+    first = first_line(path)
+    if not first.startswith("{"):
         return read_columns(path, names)
     try:
-        is_line = "timestamp" in json.loads(first[1])
+        is_line = "timestamp" in json.loads(first)
     except ValueError:
         is_line = False
     return Mooncake(path, names) if is_line else read_result(path, names)

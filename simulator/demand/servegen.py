@@ -72,8 +72,11 @@ def _windows(path: Path) -> NDArray[np.float64]:
     """Return start, rate and CV of each window."""
     found: list[tuple[float, float, float]] = []
     for number, text in lines(path):
-        cells = next(csv.reader([text]))
         where = f"{path}:{number}"
+        try:
+            cells = next(csv.reader([text]))
+        except csv.Error as error:
+            raise InputError(where, f"must be comma-separated: {error}") from None
         if len(cells) != _COLUMNS:
             raise InputError(where, f"must have {_COLUMNS} columns", len(cells))
         try:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.demand.arrivals import MOST, Arrivals, arrivals_of
+from simulator.demand.arrivals import GROWING, MOST, Arrivals, arrivals_of
 from simulator.demand.pattern import QUANTILES, Documents, Kind, Sessions
 
 _BUFFERED = 1 << 22
@@ -145,7 +145,8 @@ class Stream:
             outputs = np.minimum(outputs, self.context - 1)
             prompts = np.minimum(prompts, self.context - outputs)
             prefix_tokens = np.minimum(prefix_tokens, prompts)
-        prefix = np.where(prefix < 0, prefix, prefix + (self.number << 40))
+        base = (self.number << 40) + (GROWING if self.kind.sessions is not None else 0)
+        prefix = np.where(prefix < 0, prefix, prefix + base)
         teams = np.full(count, -1, np.int16) if self.teams is None else self.teams[chosen]
         columns = (
             self.curve.time_of(at), np.full(count, self.model), teams,

@@ -114,7 +114,8 @@ class Front:
     """Whether one address leads to the nearest region that answers; else each client asks the
     gateway of its own region."""
     failures: int = 5
-    """Consecutive failures after which a region is ejected."""
+    """Consecutive failures after which a region is ejected. These defaults are Envoy's
+    (config.cluster.v3.OutlierDetection)."""
     ejection_seconds: float = 30.0
 
 

@@ -47,16 +47,19 @@ class Ejections:
     def failed(self, region: str, count: int, now: float) -> bool:
         """Record consecutive failures; return whether the region is ejected now.
 
-        At most half of the regions are ejected, but always one may be.
+        At most half of the regions are ejected, but always one may be. The count starts again where
+        one more may not be, as in Envoy (outlier_detection_impl.cc, onConsecutiveErrorWorker).
         """
         if not self.front.is_global or not count:
             return False
         found = self._failures.get(region, 0) + count
         self._failures[region] = found
-        out = sum(now < until for until in self._until.values())
-        if found < self.front.failures or out + 1 > max(1, self.regions // 2):
+        if found < self.front.failures:
             return False
         self._failures[region] = 0
+        out = sum(now < until for until in self._until.values())
+        if out + 1 > max(1, self.regions // 2):
+            return False
         self._until[region] = now + self.front.ejection_seconds
         return True
 

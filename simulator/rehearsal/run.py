@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gke_inference.catalogue.nearness import by_nearness
 from planner.choice.cost import machine_price
-from simulator.demand.arrivals import Arrivals, Traffic
+from simulator.demand.arrivals import GROWING, Arrivals, Traffic
 from simulator.engine.replay import HTTP_SECONDS
 from simulator.engine.stepped import Engines, Load, Requests
 from simulator.rehearsal.accounts import Open, Outcomes, Sample
@@ -251,9 +251,7 @@ class Rehearsal:
         if len(present) < running.wanted:
             self._grow(running, running.wanted, now)
         elif len(present) > running.wanted:
-            present.sort(
-                key=lambda each: (each.engine is not None, bool(each.nodes), -each.created)
-            )
+            present.sort(key=_keeping)
             for replica in present[: len(present) - running.wanted]:
                 self._leave(replica, now + running.workload.grace_seconds)
                 if replica.engine is None:
@@ -420,14 +418,17 @@ class Rehearsal:
         if unserved.any():
             self._fail(numbers[unserved], NO_REPLICA, "refused")
         sent = pool >= 0
+        prompts = part.prompt_tokens[sent].astype(np.int64)
+        outputs = part.output_tokens[sent].astype(np.int64)
+        grows = part.prefix[sent] >= GROWING
         return Requests(
             numbers[sent],
             part.seconds[sent] + self._started,
             pool[sent],
-            part.prompt_tokens[sent].astype(np.int64),
-            part.output_tokens[sent].astype(np.int64),
+            prompts,
+            outputs,
             part.prefix[sent],
-            part.prefix_tokens[sent].astype(np.int64),
+            np.where(grows, prompts + outputs, part.prefix_tokens[sent]),
         )
 
     @property

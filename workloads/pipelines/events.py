@@ -1,7 +1,6 @@
 """Events as messages have them, and what becomes of those that cannot be scored."""
 
 import json
-import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,6 +13,9 @@ MOST_BYTES: Final = 64 * 1024
 _AHEAD_MICROS: Final = 3_600 * 10**6
 """How far a time may be in the future. An event waits for its time, which a wrong clock could put
 years ahead."""
+
+_LARGEST: Final = 3.4028234663852886e38
+"""Largest number of FP32, the type of the model's features (IEEE 754 binary32)."""
 
 
 class UnusableEventError(ValueError):
@@ -73,7 +75,7 @@ def read_event(
         raise UnusableEventError("too-large", f"{len(data)} bytes, at most {MOST_BYTES}")
     try:
         content: Any = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise UnusableEventError("not-json") from None
     if not isinstance(content, dict):
         raise UnusableEventError("not-an-object", f"a JSON {type(content).__name__}")
@@ -100,6 +102,10 @@ def _text(fields: Mapping[str, Any], name: str) -> str:
     value = fields.get(name)
     if not isinstance(value, str) or not value:
         raise UnusableEventError("no-event", f"{name} must be a string that is not empty")
+    try:
+        value.encode()  # keys and messages are UTF-8; JSON can escape half of a surrogate pair
+    except UnicodeEncodeError:
+        raise UnusableEventError("no-event", f"{name} must be Unicode text") from None
     return value
 
 
@@ -107,6 +113,8 @@ def _number(fields: Mapping[str, Any], name: str) -> float:
     value = fields.get(name)
     if isinstance(value, bool):
         return float(value)
-    if not isinstance(value, (int, float)) or not math.isfinite(value):
+    if not isinstance(value, (int, float)) or value != value:  # noqa: PLR0124 - NaN
         raise UnusableEventError("no-event", f"{name} must be a number")
+    if abs(value) > _LARGEST:  # integers of JSON have any length
+        raise UnusableEventError("no-event", f"{name} must be at most {_LARGEST:g}")
     return float(value)

@@ -85,6 +85,8 @@ class Settings:
             check_range(field, getattr(found, field), least, most)
         if len(set(found.features)) != len(found.features):
             raise SettingsError(f"features: must be different, got {', '.join(found.features)}")
+        if found.value in WINDOW_FEATURES:
+            raise SettingsError(f"value: must be a field of an event, got {found.value}")
         if found.key_secret and not _SECRET.fullmatch(found.key_secret):
             rule = "must be projects/PROJECT/secrets/SECRET/versions/VERSION"
             raise SettingsError(f"key_secret: {rule}, got {found.key_secret!r}")

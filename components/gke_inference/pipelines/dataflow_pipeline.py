@@ -23,7 +23,7 @@ from gke_inference.catalogue.names import service_account_email
 from gke_inference.settings.fields import MachineType, SecretId, TopicName
 from gke_inference.storage.expiring_bucket import expiring_bucket
 
-from .rules import check_features, check_workers
+from .rules import check_features, check_value, check_workers
 from .settings import (
     BATCH,
     LATENESS_SECONDS,
@@ -158,6 +158,7 @@ class DataflowPipeline(pulumi.ComponentResource):
         args = self._args = checked(DataflowPipelineArgs, args)
         least, most = args.get("min_workers", MIN_WORKERS), args.get("max_workers", MAX_WORKERS)
         keep(check_features("fields", args["fields"]["features"]))
+        keep(check_value("fields", args["fields"]["value"]))
         keep(check_workers("min_workers", least, most))
         self._name, self._labels = name, user_labels(args, "pipeline")
         physical = name_of(args, "pipeline_name", "compute")

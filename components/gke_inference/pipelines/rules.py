@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import join
 
+from .settings import WINDOW_FEATURES
+
 
 def check_features(where: str, features: Sequence[str]) -> Iterator[InputError]:
     """Yield the problems of the list of features."""
@@ -14,6 +16,12 @@ def check_features(where: str, features: Sequence[str]) -> Iterator[InputError]:
     for at, name in enumerate(features):
         if name in features[:at]:
             yield InputError(join(path, at), "must be listed once", name)
+
+
+def check_value(where: str, value: str) -> Iterator[InputError]:
+    """Yield the problem of the field that is summed."""
+    if value in WINDOW_FEATURES:
+        yield InputError(join(where, "value"), "must be a field of an event", value)
 
 
 def check_workers(where: str, least: int, most: int) -> Iterator[InputError]:

@@ -6,6 +6,8 @@ from pydantic import Field
 
 FieldName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=60)]
 """Name of a field of an event, or of a tensor of a model."""
+WINDOW_FEATURES: Final = ("window_count", "window_sum")
+"""Features that the pipeline computes (workloads/pipelines/settings.py); no event has them."""
 WindowSeconds = Annotated[int, Field(ge=1, le=31 * 86_400)]
 """Length of the window that the features of a key look back."""
 WINDOW_SECONDS: Final = 86_400

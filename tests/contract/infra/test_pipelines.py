@@ -196,6 +196,8 @@ def test_a_subnet_is_named_as_dataflow_takes_it() -> None:
             "pipelines.payments.features[1] must be listed once, got",
         ),
         ([(f"{_AT}/region", "us-east1")], "pipelines.payments.region must be one of us-central1"),
+        ([(f"{_AT}/value", "window_sum")],
+         "pipelines.payments.value must be a field of an event, got window_sum"),
         ([(f"{_AT}/workers/min", 4)], "pipelines.payments.workers.min must be at most max (3)"),
         (
             [(f"{_AT}/workers/machine_type", "g2-standard-4")],

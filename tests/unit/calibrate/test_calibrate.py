@@ -15,11 +15,12 @@ from planner.speed.calibrated import Calibration, read_calibration, write_calibr
 from planner.speed.correction import forget
 from scripts.app import build_app
 from scripts.calibrate.command import address_of, compared, entry_of
-from scripts.calibrate.series import COUNTERS, SCRAPE_SECONDS, grown
+from scripts.calibrate.series import COUNTERS, SCRAPE_SECONDS, Grown, grown
 from scripts.shared.calibration_files import calibration_of
 from scripts.shared.deployments import deployment_of
 from scripts.terminal.console import CommandError
 from simulator.engine.settings import Deployment
+from simulator.engine.step_times import Period
 from tests.unit.calibrate.virtual import scraped
 from twin.cluster.monitoring.promql import Series
 
@@ -88,9 +89,24 @@ def test_too_little_or_no_load_is_one_line(l4: Deployment) -> None:
         compared(grown(prometheus(scraped(l4, 1.0, 0.5, 40)), ""), l4)
     with pytest.raises(CommandError, match="--matchers: must match series of vLLM engines"):
         compared(grown(lambda _: [], ""), l4)
-    with pytest.raises(CommandError, match="--prometheus: must be http://HOST:PORT, got 'ftp:x'"):
-        address_of("ftp:x")
+
+
+def test_steps_of_another_engine_are_one_line(l4: Deployment) -> None:
+    period = Period(50, 50, 500.0, 1, 100)  # 10 s between tokens
+    found = Grown((period,) * 5, dict.fromkeys(COUNTERS, 100.0), 1)
+    with pytest.raises(CommandError, match="--model, --accelerator: steps must take"):
+        compared(found, l4)
+
+
+@pytest.mark.parametrize("url", ["ftp:x", "http://[::1", "http://h", "http://h:9090/prefix"])
+def test_an_address_that_is_no_server_is_one_line(url: str) -> None:
+    with pytest.raises(CommandError, match="--prometheus: must be http://HOST:PORT, got"):
+        address_of(url)
+
+
+def test_an_address_is_host_and_port() -> None:
     assert address_of("http://127.0.0.1:9090/") == "127.0.0.1:9090"
+    assert address_of("[::1]:9090") == "[::1]:9090"
 
 
 ENTRY = {

@@ -44,6 +44,10 @@ def test_features_have_the_order_of_the_model() -> None:
         ({"card": 7}, 0, "no-event", "card must be a string that is not empty"),
         ({"amount": "2"}, 0, "no-event", "amount must be a number"),
         ({"amount": float("nan")}, 0, "no-event", "amount must be a number"),
+        ({"amount": 10**400}, 0, "no-event", "amount must be at most 3.40282e+38"),
+        ({"amount": float("-inf")}, 0, "no-event", "amount must be at most 3.40282e+38"),
+        ({"card": "\ud800"}, 0, "no-event", "card must be Unicode text"),
+        (b"[" * 60_000, 0, "not-json", ""),
         ({"abroad": None}, 0, "no-event", "abroad must be a number"),
         ({}, NOW + 7_200 * 10**6, "future-time", "7200 s ahead"),
     ],
@@ -77,6 +81,7 @@ def test_what_is_forgotten_is_not_in_the_window_of_any_event_that_may_still_come
     [
         ({"threshold": 2}, "threshold: must be 0 to 1, got 2"),
         ({"window_seconds": 0}, "window_seconds: must be 1 to 2678400, got 0"),
+        ({"value": "window_sum"}, "value: must be a field of an event, got window_sum"),
         ({"features": ["amount", "amount"]}, "features: must be different, got amount, amount"),
         ({"endpoint": "models"}, "endpoint: must be a URL, got 'models'"),
         ({"key_secret": "key"}, "key_secret: must be projects/PROJECT/secrets/SECRET/versions/"),

@@ -2,10 +2,13 @@
 
 import pytest
 
-from scripts.rehearse.command import _rates
+from scripts.rehearse.command import _from_file, _rates
+from scripts.rehearse.describe import Described
 from scripts.rehearse.faults import with_faults
+from scripts.rehearse.page import check_page
 from scripts.rehearse.result import spent_by
 from scripts.terminal.console import CommandError
+from simulator.rehearsal.description import Model
 from simulator.rehearsal.run import Bought, Rehearsal
 from simulator.tests.unit.rehearsal.platforms import L4, Steady, platform
 
@@ -22,6 +25,48 @@ def test_a_wrong_rate_is_refused_with_option_rule_and_value(given, message):
     with pytest.raises(CommandError) as error:
         _rates([given], ["llm"])
     assert str(error.value) == message
+
+
+_HEAD = "seconds,model,team,region,prompt_tokens,output_tokens,prefix,prefix_tokens\n"
+
+
+def _described(*models):
+    found = platform(models=tuple(Model(name, ((name, 1.0),)) for name in models))
+    return Described(found, aliases={"adapter": models[0]})
+
+
+def _file(tmp_path, *rows):
+    file = tmp_path / "a.csv"
+    file.write_text(_HEAD + "".join(f"{row}\n" for row in rows))
+    return file
+
+
+def test_a_file_may_name_models_of_the_stack_and_their_adapters(tmp_path):
+    file = _file(tmp_path, "0,chat,,,5,5,,", "1,adapter,,,5,5,,", "2,code,,,5,5,,")
+    assert _from_file(file, _described("chat", "code")).models == ("chat", "code")
+
+
+@pytest.mark.parametrize("name", ["", "gpt"])
+def test_all_requests_of_a_file_are_for_the_only_model_of_a_stack(tmp_path, name):
+    file = _file(tmp_path, f"0,{name},,,5,5,,", "1,,,,5,5,,")
+    assert _from_file(file, _described("chat")).models == ("chat",)
+
+
+def test_a_file_with_other_models_or_with_one_moment_is_refused(tmp_path):
+    file = _file(tmp_path, "0,gpt,,,5,5,,", "1,chat,,,5,5,,")
+    rule = r"^--traffic: .*model: must be one of .*chat.*, got 'gpt'$"
+    with pytest.raises(CommandError, match=rule):
+        _from_file(file, _described("chat", "code"))
+    file = _file(tmp_path, "3,chat,,,5,5,,")
+    with pytest.raises(CommandError, match=r"^--traffic: must span more than one moment, got "):
+        _from_file(file, _described("chat"))
+
+
+def test_a_page_that_cannot_be_written_is_refused_before_the_rehearsal(tmp_path):
+    check_page(tmp_path / "new" / "folder")
+    file = _file(tmp_path)
+    with pytest.raises(CommandError, match=r"^--page: must be a folder to write to, got "):
+        check_page(file / "inside")
 
 
 def test_faults_happen_in_the_order_of_their_times():

@@ -77,11 +77,14 @@ def query_range(
     """
     fields = {"query": expression, "start": start, "end": end, "step": step}
     body = urlencode(fields)
-    answer: dict[str, Any] = json.loads(_ask(address, "POST", "/api/v1/query_range", body))
-    return [
-        Series(dict(item["metric"]), tuple((float(at), float(v)) for at, v in item["values"]))
-        for item in answer["data"]["result"]
-    ]
+    text = _ask(address, "POST", "/api/v1/query_range", body)
+    try:
+        return [
+            Series(dict(item["metric"]), tuple((float(at), float(v)) for at, v in item["values"]))
+            for item in json.loads(text)["data"]["result"]
+        ]
+    except (KeyError, TypeError, ValueError):
+        raise QueryError(f"{address}: is no Prometheus, got {text[:60]!r}") from None
 
 
 def metric_type(address: str, name: str) -> str | None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gke_inference.catalogue.input_error import InputError
 from simulator.demand import Arrivals, Traffic, lines, read, rows
-from simulator.demand.arrivals import COLUMNS
+from simulator.demand.arrivals import COLUMNS, GROWING
 
 AZURE = (
     "TIMESTAMP,ContextTokens,GeneratedTokens\r\n"
@@ -108,7 +108,7 @@ def test_burstgpt_sessions_are_prefix_groups_and_failures_are_left_out(
 
     assert traffic.models == ("large", "small")
     assert found.model.tolist() == [0, 0, 1]
-    assert found.prefix.tolist() == [0, 0, -1]
+    assert found.prefix.tolist() == [GROWING, GROWING, -1]
     assert found.prefix_tokens.tolist() == [0, 1352, 0]
 
 
@@ -126,7 +126,7 @@ def test_mooncake_blocks_become_prefix_groups(file: Callable[[str, str], Path]) 
     found = _all(read(path, only_model="chat"))
 
     assert found.seconds.tolist() == [0, 0.5, 1.0, 1.5]
-    assert found.prefix.tolist() == [0, 1, 0, 1]
+    assert (found.prefix - GROWING).tolist() == [0, 1, 0, 1]
     assert found.prefix_tokens.tolist() == [0, 512, 1536, 900]
 
 
@@ -159,6 +159,15 @@ def test_a_result_of_vllm_has_its_start_times_or_is_made_at_its_rate(
     gaps = np.diff(_all(read(file("o.json", json.dumps(older)))).seconds)
     assert gaps.mean() == pytest.approx(1 / 4, rel=0.05)
     assert gaps.std() / gaps.mean() == pytest.approx(2, rel=0.05)
+
+
+def test_a_result_of_vllm_is_one_line_of_any_length(
+    file: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "MOST_LINE", 100)
+    path = file("r.json", json.dumps({**BENCH, "generated_texts": ["x" * 200]}))
+
+    assert len(_all(read(path))) == 2
 
 
 def test_stages_of_inference_perf_become_rates_with_shared_prefixes(
@@ -234,6 +243,7 @@ _HEAD = OWN.splitlines()[0] + "\n"
     [
         ("a.csv", "", "a.csv: must have requests, got an empty file"),
         ("a.csv", "time,tokens\n1,2\n", "a.csv:1: header: must be one of TIMESTAMP,"),
+        ("a.csv", "x" * 200_000, "a.csv:1: must be comma-separated: field larger than"),
         ("a.csv", AZURE.replace("396", "-4"),
          "a.csv:3: prompt tokens: must be 0 to 100000000, got -4"),
         ("a.csv", AZURE.replace("396", "many"),

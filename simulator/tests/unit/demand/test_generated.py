@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from gke_inference.catalogue.input_error import InputError
 from simulator.demand import Arrivals, Generated, Origin, default_day
-from simulator.demand.arrivals import COLUMNS
+from simulator.demand.arrivals import COLUMNS, GROWING
 from simulator.demand.pattern import Burst, Documents, Kind, Pattern, Rate, Sessions, pattern_of
 
 _KINDS = st.sampled_from(
@@ -112,7 +112,7 @@ def test_the_default_day_has_the_published_shape() -> None:
         windows += np.bincount((chunk.seconds // 600).astype(int), minlength=144)
         teams += np.bincount(chunk.team, minlength=40)
         chat += int(np.sum(chunk.prefix < 0))
-        agents.append(chunk[(chunk.prefix >> 40) == 2])
+        agents.append(chunk[chunk.prefix >= GROWING])
         long += chunk.prompt_tokens[(chunk.prefix >> 40) == 1].tolist()
     hours, total = windows.reshape(24, 6).sum(axis=1), windows.sum()
 

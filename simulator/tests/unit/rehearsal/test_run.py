@@ -2,8 +2,11 @@
 
 import pytest
 
+from simulator.demand.generated import Generated
+from simulator.demand.pattern import Kind, Pattern, Rate, Sessions
 from simulator.engine.stepped import LeastRequest, ReferenceEngines
 from simulator.rehearsal.description import Front, Limit
+from simulator.rehearsal.routing import Ejections
 from simulator.rehearsal.run import Rehearsal, usd_per_hour
 from simulator.tests.unit.rehearsal.platforms import L4, Steady, platform, region, workload
 from twin.world.capacity import World
@@ -104,6 +107,29 @@ def test_a_lost_region_sends_its_clients_to_the_next_one_behind_a_global_front()
     joined = run(platform(*regions, steps=(down,), front=Front(is_global=True)), both)
     assert total(joined, "europe-west4").failed <= 5
     assert total(joined, "us-central1").answered >= 300 + 235
+
+
+def test_a_region_that_could_not_be_ejected_is_ejected_once_another_is_back():
+    found = Ejections(Front(is_global=True, failures=3), regions=2)
+    assert found.failed("a", 3, now=0.0)
+    assert not found.failed("b", found.room("b"), now=10.0)  # half of the regions are out
+    assert found.failed("b", found.room("b"), now=31.0)
+
+
+def test_a_turn_of_a_session_finds_prompt_and_answer_of_the_turn_before_in_the_cache():
+    kind = Kind(
+        share=1,
+        output_tokens=32,
+        sessions=Sessions(turns=4, first_tokens=320, tokens_per_turn=160, gap_seconds=60),
+    )
+    rate = Rate(requests_per_second=0.02)
+    traffic = Generated(Pattern(models={"llm": rate}, kinds={"k": kind}, length_hours=1))
+    (sent,) = traffic.chunks()
+    continued = sent.prefix_tokens[sent.prefix_tokens > 0]
+    found = total(run(platform(), traffic))
+    assert found.answered == len(sent)
+    # whole blocks of 16, without the last token, whose keys are never computed
+    assert continued.sum() < found.cached_tokens <= (continued + 16).sum()
 
 
 def test_a_team_over_its_limit_is_refused_and_others_are_not():
