@@ -11,7 +11,7 @@ BIN := .venv/bin
 RUN := $(BIN)/gke-inference
 READY := .venv/.ready
 
-.PHONY: help up down doctor status test test-contract test-unit test-running soak audit lint lint-style lint-types format preview rehearse render bench docs docs-serve tools lock clean
+.PHONY: help up down doctor status test test-contract test-unit test-running soak audit lint lint-style lint-types format preview rehearse render bench docs docs-serve tools lock release clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -104,6 +104,9 @@ lock: $(READY) ## resolve requirements.lock and requirements-uv.lock again
 	@grep '^uv==' requirements.lock | sed 's/ .*//' > build/uv.in
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header build/uv.in -o requirements-uv.lock
 	@$(RUN) images lock
+
+release: $(READY) ## build wheels, plugin, checksums and SBOM of this commit twice, compare; writes build/release
+	@$(BIN)/python -m scripts.release
 
 clean: ## remove all build outputs of this checkout; the twin must be down
 	@test ! -d build/twin || { echo "error: the twin is up; run make down first"; exit 2; }

@@ -15,7 +15,9 @@ from twin.world.rules import all_rules
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 WRITTEN = [
     REPOSITORY / "README.md",
+    REPOSITORY / "CHANGELOG.md",
     REPOSITORY / "CONTRIBUTING.md",
+    REPOSITORY / "SECURITY.md",
     REPOSITORY / "changelog.d" / "README.md",
     REPOSITORY / "bench" / "README.md",
     *sorted((REPOSITORY / "docs").rglob("*.md")),

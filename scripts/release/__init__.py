@@ -1,0 +1,1 @@
+"""The files of a release, built twice and compared: `make release`."""

@@ -1,0 +1,39 @@
+"""Builds the files of a release from a commit."""
+
+import tempfile
+from pathlib import Path
+
+from gke_inference.catalogue.versions import images
+from scripts.release.checksums import checksums_of, differences, write_checksums
+from scripts.release.image_list import IMAGES, write_images
+from scripts.release.packages import build_wheels, write_sbom
+from scripts.release.plugin_archive import write_archive
+from scripts.release.sources import Commit, export
+from scripts.terminal.console import CheckFailedError
+
+
+def build(repository: Path, commit: Commit, folder: Path) -> None:
+    """Write every file of a release to a folder, which must be empty."""
+    with tempfile.TemporaryDirectory() as made:
+        sources = Path(made)
+        export(repository, commit, sources)
+        build_wheels(sources, folder, commit.seconds)
+        write_archive(sources / "components", folder, commit.seconds)
+        write_images(images(), folder / IMAGES)
+        write_sbom(sources, folder, commit.seconds)
+    write_checksums(folder)
+
+
+def build_twice(repository: Path, commit: Commit, folder: Path) -> None:
+    """Write every file of a release to a folder, and compare them with those of a second build.
+
+    Raises:
+        CheckFailedError: The builds differ; the message names the files.
+    """
+    build(repository, commit, folder)
+    with tempfile.TemporaryDirectory() as made:
+        again = Path(made)
+        build(repository, commit, again)
+        found = differences(checksums_of(folder), checksums_of(again))
+    if found:
+        raise CheckFailedError(f"two builds of {commit.sha} differ: {'; '.join(found)}")
