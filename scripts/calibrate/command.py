@@ -13,7 +13,7 @@ from gke_inference.catalogue.accelerators import accelerator_names
 from planner.speed.calibrated import Calibration, Entry, write_calibration
 from scripts.calibrate.series import SCRAPE_SECONDS, Grown, grown
 from scripts.plan.replay import deployment_of
-from scripts.shared.calibration_files import calibration_of
+from scripts.shared.calibration_files import calibration_of, precision_of
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.options import JsonOption, check_one
 from scripts.terminal.output_files import check_output
@@ -22,8 +22,6 @@ from simulator.engine.core import cost_model
 from simulator.engine.settings import Deployment
 from simulator.engine.step_times import Compared, compare
 from twin.cluster.monitoring import promql
-
-_PRECISIONS = {16: "bf16", 8: "fp8", 4: "fp4"}
 
 
 def calibrate(
@@ -136,7 +134,7 @@ def entry_of(
         model=model,
         accelerator=deployment.surroundings.accelerator.name,
         chips=chips,
-        precision=_PRECISIONS.get(deployment.shape.bits, f"int{deployment.shape.bits}"),
+        precision=precision_of(deployment.shape.bits),
         step_factor=round(result.factor, 4) if result.is_off else 1.0,
         step_factor_low=round(max(result.low, 0.05), 4),
         step_factor_high=round(result.high, 4),

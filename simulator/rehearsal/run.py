@@ -106,6 +106,8 @@ class Rehearsal:
         self.workloads = [Running(each, each.replicas) for each in platform.workloads]
         self._regions = tuple(region.name for region in platform.regions)
         self._models = _by_traffic(platform, traffic)
+        self._is_embedding = np.array([model.is_embedding for model in platform.models], np.bool_)
+        """By model: its answer is a vector, which the step has that ends the prompt."""
         self.outcomes = {
             (model.name, region): Outcomes()
             for model in platform.models
@@ -425,7 +427,7 @@ class Rehearsal:
             part.seconds[sent] + self._started,
             pool[sent],
             part.prompt_tokens[sent].astype(np.int64),
-            part.output_tokens[sent].astype(np.int64),
+            np.where(self._is_embedding[model[sent]], 1, part.output_tokens[sent].astype(np.int64)),
             part.prefix[sent],
             part.prefix_tokens[sent].astype(np.int64),
         )
