@@ -162,8 +162,7 @@ def _from_file(file: Path, described: Described) -> Traffic:
     models = [model.name for model in described.platform.models]
     only = models[0] if len(models) == 1 else None
     try:
-        found = read(file, described.aliases)
-        return read(file, described.aliases, only) if set(found.models) - {*models} else found
+        return read(file, described.aliases, only)
     except InputError as error:
         raise CommandError(f"--traffic: {error}") from None
     except OSError as error:
