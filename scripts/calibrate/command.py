@@ -18,7 +18,7 @@ from planner.speed.calibrated import (
     write_calibration,
 )
 from scripts.calibrate.series import SCRAPE_SECONDS, Grown, grown
-from scripts.shared.calibration_files import calibration_of
+from scripts.shared.calibration_files import calibration_of, precision_of
 from scripts.shared.deployments import deployment_of
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.options import JsonOption, check_one
@@ -28,8 +28,6 @@ from simulator.engine.core import cost_model
 from simulator.engine.settings import Deployment
 from simulator.engine.step_times import Compared, compare
 from twin.cluster.monitoring import promql
-
-_PRECISIONS = {16: "bf16", 8: "fp8", 4: "fp4"}
 
 
 def calibrate(
@@ -147,7 +145,7 @@ def entry_of(
         model=model,
         accelerator=deployment.surroundings.accelerator.name,
         chips=chips,
-        precision=_PRECISIONS.get(deployment.shape.bits, f"int{deployment.shape.bits}"),
+        precision=precision_of(deployment.shape.bits),
         step_factor=round(result.factor, 4) if result.is_off else 1.0,
         step_factor_low=round(max(result.low, LEAST_FACTOR), 4),
         step_factor_high=round(min(result.high, MOST_FACTOR), 4),

@@ -2,7 +2,7 @@
 
 import errno
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -104,12 +104,13 @@ def replay(
     if trace in workloads():
         flags += _adapter_flags(trace, flags)
     deployment = deployment_of(model, accelerator, chips, flags)
-    factor = _step_factor(calibration, model, deployment, chips)
+    if calibration is not None:
+        deployment = _calibrated(deployment, calibration, model, chips)
     slo = Slo(ttft_ms, tpot_ms)
     rows: list[Row] = []
     for offered, requests in asked:
         for count in replicas or [1]:
-            row = _row(_played(deployment, count, routing, seed, requests, factor), slo)
+            row = _row(_played(deployment, count, routing, seed, requests), slo)
             rows.append({"replicas": count, "rate_qps": offered, "routing": routing, **row})
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
@@ -181,35 +182,29 @@ def _played(
     routing: str,
     seed: int,
     requests: list[TraceRequest],
-    factor: float,
 ) -> Replay:
     """Return the outcomes of a trace, from the compiled engines where they can play it."""
     is_plain = not any(each.adapter or each.priority for each in requests)
-    if is_plain and factor == 1 and compiled.supports(deployment) and compiled.is_built():
+    if is_plain and compiled.supports(deployment) and compiled.is_built():
         if routing == _PICKER:
             picker = ModelledPicker(_picker_config(deployment), seed).settings
             return compiled.replay(requests, deployment, count, picker, HTTP_SECONDS)
         if routing in compiled.ROUTES:
             return compiled.replay(requests, deployment, count, routing, HTTP_SECONDS)
-    cluster = _cluster([deployment] * count, routing, seed)
-    for engine in cluster.engines:
-        engine.slow_down(factor, 0.0)
-    return cluster.play(requests)
+    return _cluster([deployment] * count, routing, seed).play(requests)
 
 
-def _step_factor(file: str | None, model: str, deployment: Deployment, chips: int) -> float:
-    """Return the factor of a calibration for step times, and report it on standard error."""
-    if file is None:
-        return 1.0
+def _calibrated(deployment: Deployment, file: str, model: str, chips: int) -> Deployment:
+    """Return an engine with the step times of a calibration, and report it on standard error."""
     label = deployment.surroundings.accelerator.name
     entry = calibration_of(file).factor(model, label, chips)
     if entry is None:
         errors.print(f"not calibrated: {file} has no {model} on {chips} x {label}")
-        return 1.0
+        return deployment
     errors.print(
         f"calibrated: steps take {entry.step_factor:g} times as long ({entry.measured[:10]})"
     )
-    return entry.step_factor
+    return replace(deployment, step_factor=entry.step_factor)
 
 
 def _row(result: Replay, slo: Slo) -> Row:

@@ -15,11 +15,13 @@ from infra.estimate.unit_costs import DEFAULT_TRAFFIC, unit_costs
 from infra.plan import Plan
 from infra.stack import Layer
 from planner.unit_cost.unit_cost import SIZES
+from scripts.rehearse.calibrated import calibrated
 from scripts.rehearse.describe import Described, describe
 from scripts.rehearse.faults import with_faults
 from scripts.rehearse.page import check_page, write_page
 from scripts.rehearse.result import as_json, result_of
 from scripts.rehearse.show import print_result
+from scripts.shared.calibration_files import CalibrationOption
 from scripts.shared.engine import Engine
 from scripts.shared.preview_states import manifests, preview_states
 from scripts.terminal.console import CommandError, console, errors, step
@@ -61,6 +63,7 @@ def rehearse(
         typer.Option(help="File or folder with traffic, in any form that `traffic` reads."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Random seed of the default traffic.")] = 0,
+    calibration: CalibrationOption = None,
     page: Annotated[
         Path | None, typer.Option(help="Also write a page with charts to this folder.")
     ] = None,
@@ -80,6 +83,8 @@ def rehearse(
         states = preview_states(Engine(TwinPaths.default()), stack)
         described = describe(plan, manifests(states), states)
     platform = with_faults(described.platform, fault or [])
+    if calibration is not None:
+        platform = calibrated(platform, calibration)
     if traffic is not None and rate:
         raise CommandError("--rate: must be omitted with --traffic, which has the rates")
     requests = (

@@ -112,7 +112,7 @@ class _Describer:
         if not models:
             reasons = "; ".join(f"{name}: {why}" for name, why in self._left_out.items())
             raise CommandError(
-                f"--stack: must have a model whose engine is simulated ({reasons or 'no model'})"
+                f"STACK: must have a model whose engine is simulated ({reasons or 'no model'})"
             )
         used = {each.region for each in workloads}
         platform = Platform(
@@ -283,7 +283,7 @@ class _Describer:
             pool=served.name,
             pods=pods,
             replicas=replicas,
-            hardware=self._hardware(served, kind, template),
+            hardware=self._hardware(served, kind, template, hosts),
             scaler=scaler,
             signals=_signals(served, metrics),
             follows={
@@ -293,13 +293,13 @@ class _Describer:
         )
 
     def _hardware(
-        self, served: ServedModel, kind: str, template: JsonObject
+        self, served: ServedModel, kind: str, template: JsonObject, hosts: int
     ) -> dict[str, Hardware]:
         found: dict[str, Hardware] = {}
         for rung in served.rungs.values():
             if kind not in ("any", rung.kind) or rung.machine_type in found:
                 continue
-            made = settings_of(served, rung, template)
+            made = settings_of(served, rung, template, hosts)
             if made not in self._engines:
                 self._engines.append(made)
             model = served.name if served.version is None else served.version.of

@@ -14,18 +14,23 @@ from twin.cluster.agent.launching.environment import ConfigError
 from twin.engines import vllm_flags
 from twin.wire.kube import JsonObject
 
+_TEMPLATE = "--chat-template"
+
 
 class NotSimulatedError(Exception):
     """No simulated engine runs a model; the message has the reason."""
 
 
-def settings_of(served: ServedModel, rung: Rung, template: JsonObject) -> Deployment:
+def settings_of(
+    served: ServedModel, rung: Rung, template: JsonObject, hosts: int = 1
+) -> Deployment:
     """Return the settings of the engine that a pod starts on a rung.
 
     Args:
         served: The model.
         rung: Rung with the accelerators.
         template: Template of the replica's first pod.
+        hosts: Pods of the replica.
 
     Raises:
         NotSimulatedError: No simulated engine runs it.
@@ -34,7 +39,7 @@ def settings_of(served: ServedModel, rung: Rung, template: JsonObject) -> Deploy
     if container is None:
         raise NotSimulatedError(f"no container of an engine for {rung.label}")
     dialect = engines.dialect_of(container)
-    variables = {
+    variables = _of_group(hosts) | {
         str(each["name"]): str(each["value"])
         for each in container.get("env", ())
         if "value" in each
@@ -46,7 +51,7 @@ def settings_of(served: ServedModel, rung: Rung, template: JsonObject) -> Deploy
     }
     with contextlib.redirect_stderr(io.StringIO()) as said:
         try:
-            argv = engines.arguments(container, variables, dialect)
+            argv = _without_template(engines.arguments(container, variables, dialect))
             if dialect is engines.VLLM:
                 return _without_adapters(deploy(vllm_flags.parse(argv), environment))
             if dialect.title == "SGLang":
@@ -60,6 +65,24 @@ def settings_of(served: ServedModel, rung: Rung, template: JsonObject) -> Deploy
         else:
             reason = f"{dialect.title} reads its settings from a model repository"
     raise NotSimulatedError(f"the engine does not start on {rung.label}: {reason}")
+
+
+def _of_group(hosts: int) -> dict[str, str]:
+    """Return what the LeaderWorkerSet operator sets in the first pod of a group of hosts."""
+    if hosts == 1:
+        return {}
+    return {
+        "LWS_GROUP_SIZE": str(hosts), "LWS_WORKER_INDEX": "0", "LWS_LEADER_ADDRESS": "127.0.0.1",
+    }  # fmt: skip
+
+
+def _without_template(argv: list[str]) -> list[str]:
+    """Return arguments without the chat template, a file in the pod: prompts come in tokens."""
+    return [
+        word
+        for at, word in enumerate(argv)
+        if not word.startswith(f"{_TEMPLATE}=") and _TEMPLATE not in argv[max(at - 1, 0) : at + 1]
+    ]
 
 
 def _without_adapters(made: Deployment) -> Deployment:

@@ -17,6 +17,14 @@ CalibrationOption = Annotated[
 ]
 
 
+_PRECISIONS = {16: "bf16", 8: "fp8", 4: "fp4"}
+
+
+def precision_of(bits: int) -> str:
+    """Return the name of the precision of weights with so many bits, as in a file's entries."""
+    return _PRECISIONS.get(bits, f"int{bits}")
+
+
 def calibration_of(file: str, option: str = "--calibration") -> Calibration:
     """Return the calibration of an option's file.
 

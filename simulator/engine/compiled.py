@@ -78,7 +78,6 @@ def supports(deployment: Deployment) -> bool:
     return not (
         deployment.experts
         or deployment.speculation
-        or deployment.pooling
         or (flags.pipeline_parallel_size or 1) > 1
         or flags.scheduling_policy == "priority"
         or flags.enable_lora
@@ -346,16 +345,17 @@ def _figures(deployment: Deployment) -> dict[str, float | bool]:
     cost: CostModel = cost_model(deployment)
     model, chip = cost.model, cost.accelerator
     reached = cost.reached
-    bandwidth = chip.bandwidth_gbps * 1e9 * cost.chips
+    pace = deployment.step_factor
+    bandwidth = chip.bandwidth_gbps * 1e9 * cost.chips / pace
     slower = reached.mixture if model.is_mixture else 1.0
     return {
         "dense_flops": 2e9 * model.active_billion,
         "padded_flops": 2e9 * model.expert_billion if chip.kind == "gpu" else 0.0,
         "experts": max(model.experts, 1),
         "chosen": model.active_experts,
-        "peak": cost.peak_flops * cost.chips * cost.prefill / slower,
+        "peak": cost.peak_flops * cost.chips * cost.prefill / slower / pace,
         "pair_flops": 4.0 * model.layers * (model.query_width or model.hidden),
-        "attention_peak": chip.bf16_tflops * 1e12 * cost.chips * (reached.attention or 1),
+        "attention_peak": chip.bf16_tflops * 1e12 * cost.chips * (reached.attention or 1) / pace,
         "bytes": 1e9 * model.bits / 8,
         "active": model.active_billion,
         "whole": model.parameters_billion - model.looked_up_billion,
@@ -363,8 +363,8 @@ def _figures(deployment: Deployment) -> dict[str, float | bool]:
         "bandwidth": bandwidth * reached.decode,
         "kv_bytes": cost.kv_bytes,
         "kv_bandwidth": bandwidth * (reached.kv or reached.decode),
-        "fixed": cost.fixed_seconds + cost.links.fixed,
-        "link_token": cost.links.per_token,
+        "fixed": (cost.fixed_seconds + cost.links.fixed) * pace,
+        "link_token": cost.links.per_token * pace,
         "shared": SHARED_READ_COST,
         "is_separate": reached.attention is not None,
         "least_tile": LEAST_TILE_TOKENS,

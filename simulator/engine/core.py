@@ -106,6 +106,11 @@ class EngineCore:
         """Slowdown factor of the steps; 1 on healthy hardware."""
         return self._slowdown
 
+    @property
+    def _pace(self) -> float:
+        """Factor of a step's modeled time."""
+        return self._slowdown * self.deployment.step_factor
+
     def slow_down(self, factor: float, now: float) -> None:
         """Slow down steps by `factor`, starting with the next one.
 
@@ -264,7 +269,7 @@ class EngineCore:
         if names:
             seconds += self.adapters.load(names, self.scheduler.adapters_running)
         self._step = step
-        self._ends = begun + seconds * self._slowdown
+        self._ends = begun + seconds * self._pace
         return True
 
     def _start_promotion(self, request: Request, now: float) -> None:
@@ -338,7 +343,7 @@ class EngineCore:
         moment = run.ends[-1] if run.ends else run.begun
         while len(run.ends) < steps:
             load = run.next_load()
-            moment += self.cost.step_seconds(load) * self._slowdown
+            moment += self.cost.step_seconds(load) * self._pace
             run.loads.append(load)
             run.ends.append(moment)
 

@@ -121,6 +121,8 @@ class Deployment:
     runtime_lora: bool = False
     chat_template: str | None = None
     """Template of `--chat-template`; None: that of the weights."""
+    step_factor: float = 1.0
+    """Measured time of a step over the modeled one (`gke-inference calibrate`)."""
 
     @property
     def model(self) -> str:

@@ -106,6 +106,8 @@ class Rehearsal:
         self.workloads = [Running(each, each.replicas) for each in platform.workloads]
         self._regions = tuple(region.name for region in platform.regions)
         self._models = _by_traffic(platform, traffic)
+        self._is_embedding = np.array([model.is_embedding for model in platform.models], np.bool_)
+        """By model: its answer is a vector, which the step has that ends the prompt."""
         self.outcomes = {
             (model.name, region): Outcomes()
             for model in platform.models
@@ -419,7 +421,9 @@ class Rehearsal:
             self._fail(numbers[unserved], NO_REPLICA, "refused")
         sent = pool >= 0
         prompts = part.prompt_tokens[sent].astype(np.int64)
-        outputs = part.output_tokens[sent].astype(np.int64)
+        outputs = np.where(
+            self._is_embedding[model[sent]], 1, part.output_tokens[sent].astype(np.int64)
+        )
         grows = part.prefix[sent] >= GROWING
         return Requests(
             numbers[sent],
@@ -527,27 +531,24 @@ class Rehearsal:
                 self._fail(numbers[over], SHED, "refused")
                 pool[over] = -2
 
-    def _outcome(self, number: int) -> tuple[Model, Outcomes]:
-        model = self.platform.models[int(self._open.model[number])]
-        return model, self.outcomes[model.name, self._regions[int(self._open.region[number])]]
-
-    def _team(self, number: int) -> Outcomes:
-        at = int(self._open.team[number])
-        name = self.traffic.teams[at] if at >= 0 else _NO_TEAM
-        return self.teams.setdefault(name, Outcomes())
-
     def _fail(self, numbers: NDArray[np.int64], reason: str, outcome: str) -> None:
         """Account for requests without a whole answer."""
-        for number in numbers.tolist():
-            model, found = self._outcome(number)
-            for each in (found, self._team(number)):
-                each.reasons[reason] += 1
-                setattr(each, outcome, getattr(each, outcome) + 1)
-            self.series[model.name].failed[self._bucket(number)] += 1
+        models, regions = self._open.model[numbers], self._open.region[numbers]
+        for at in np.unique(models).tolist():
+            name = self.platform.models[at].name
+            mine = models == at
+            for of in np.unique(regions[mine]).tolist():
+                found = self.outcomes[name, self._regions[of]]
+                _add(found, reason, outcome, int((regions[mine] == of).sum()))
+            bucket = (self._open.seconds[numbers[mine]] / self._interval).astype(np.int64)
+            bucket = np.minimum(bucket, self._buckets - 1)
+            self.series[name].failed += np.bincount(bucket, minlength=self._buckets)
+        teams = self._open.team[numbers]
+        for at in np.unique(teams).tolist():
+            name = self.traffic.teams[at] if at >= 0 else _NO_TEAM
+            found = self.teams.setdefault(name, Outcomes())
+            _add(found, reason, outcome, int((teams == at).sum()))
         self._open.release(numbers)
-
-    def _bucket(self, number: int) -> int:
-        return min(int(self._open.seconds[number] / self._interval), self._buckets - 1)
 
     def _finish(self) -> None:
         """Account for the requests that ended in the step."""
@@ -683,6 +684,11 @@ class Rehearsal:
 def _keeping(replica: Replica) -> tuple[bool, bool, float]:
     """Return the order in which replicas are removed, as a ReplicaSet does: the newest first."""
     return replica.engine is not None, bool(replica.nodes), -replica.created
+
+
+def _add(found: Outcomes, reason: str, outcome: str, count: int) -> None:
+    found.reasons[reason] += count
+    setattr(found, outcome, getattr(found, outcome) + count)
 
 
 def usd_per_hour(bought: Bought) -> float | None:

@@ -2,6 +2,8 @@
 
 import pytest
 
+from planner.speed.calibrated import Calibration, Entry, write_calibration
+from scripts.rehearse.calibrated import calibrated
 from scripts.rehearse.command import _from_file, _rates
 from scripts.rehearse.describe import Described
 from scripts.rehearse.faults import with_faults
@@ -98,3 +100,50 @@ def test_dollars_are_the_list_price_of_the_time_of_machines():
     assert spent.by_team == pytest.approx(
         {"a": 1.5 * 1.00041, "b": 0.5 * 1.00041, "no team": 1.00041}
     )
+
+
+PATTERN = """\
+length_hours: 0.1
+models: {%s: {requests_per_second: 1}}
+kinds: {chat: {share: 1, prompt_tokens: 100, output_tokens: 20}}
+"""
+AZURE = "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.6,374,44\n"
+
+
+@pytest.mark.parametrize(("name", "text"), [("t.yaml", PATTERN % "llm"), ("azure.csv", AZURE)])
+def test_traffic_of_a_file_goes_to_the_models_of_the_stack(tmp_path, name, text):
+    file = tmp_path / name
+    file.write_text(text)
+    found = _from_file(file, Described(platform()))
+    assert found.models == ("llm",)
+    assert sum(len(part) for part in found.chunks()) > 0
+
+
+def test_traffic_for_a_model_that_a_stack_of_several_lacks_is_refused_in_one_line(tmp_path):
+    models = tuple(Model(name, (("llm", 1.0),)) for name in ("llm", "chat"))
+    several = platform(models=models)
+    file = tmp_path / "t.yaml"
+    file.write_text(PATTERN % "gpt")
+    with pytest.raises(ValueError, match="model: must be one of llm, chat, got 'gpt'"):
+        Rehearsal(several, _from_file(file, Described(several)), engines=None)  # type: ignore[arg-type]
+
+
+def entry(model: str) -> Entry:
+    return Entry(
+        model=model, accelerator="nvidia-l4", chips=1, precision="bf16", step_factor=1.4,
+        step_factor_low=1.3, step_factor_high=1.5, tpot_ms=80, batch=2, input_tokens=100,
+        output_tokens=20, minutes=10, measured="2026-11-01T00:00:00+00:00",
+    )  # fmt: skip
+
+
+def test_calibrated_engines_take_the_measured_times(tmp_path):
+    file = tmp_path / "calibration.yaml"
+    write_calibration(file, Calibration(entries=(entry("meta-llama/Llama-3.1-8B"),)))
+    assert [each.step_factor for each in calibrated(platform(), str(file)).engines] == [1.4]
+
+
+def test_a_calibration_without_an_engine_of_the_stack_is_refused(tmp_path):
+    file = tmp_path / "calibration.yaml"
+    write_calibration(file, Calibration(entries=(entry("Qwen/Qwen3-32B"),)))
+    with pytest.raises(CommandError, match="--calibration: must have a model of the stack"):
+        calibrated(platform(), str(file))

@@ -1,11 +1,13 @@
 """A platform under traffic in virtual time: outcomes, replicas, faults, machine time."""
 
+from dataclasses import replace
+
 import pytest
 
 from simulator.demand.generated import Generated
 from simulator.demand.pattern import Kind, Pattern, Rate, Sessions
 from simulator.engine.stepped import LeastRequest, ReferenceEngines
-from simulator.rehearsal.description import Front, Limit
+from simulator.rehearsal.description import Front, Limit, Model
 from simulator.rehearsal.routing import Ejections
 from simulator.rehearsal.run import Rehearsal, usd_per_hour
 from simulator.tests.unit.rehearsal.platforms import L4, Steady, platform, region, workload
@@ -155,3 +157,16 @@ def test_an_answer_beyond_the_timeout_of_the_gateway_is_cut_off():
 def test_traffic_for_a_model_that_the_platform_lacks_is_refused_in_one_line():
     with pytest.raises(ValueError, match=r"^model: must be one of llm, got 'gpt'$"):
         run(platform(), Steady(1.0, 1, models=("gpt",)))
+
+
+def test_an_embedding_model_answers_when_the_prompt_is_computed():
+    found = platform(models=(Model("llm", (("llm", 1.0),), is_embedding=True),))
+    assert total(run(found, Steady(0.2, 60, output=200))).output_tokens == 12
+
+
+def test_engines_with_measured_steps_take_so_much_longer():
+    found = platform()
+    slower = platform(engines=tuple(replace(each, step_factor=2.0) for each in found.engines))
+    first, second = (total(run(each, Steady(0.05, 200))) for each in (found, slower))
+    ratio = second.tpot.quantile(0.5) / first.tpot.quantile(0.5)
+    assert ratio == pytest.approx(2, rel=0.03)  # durations are kept to 2 percent
