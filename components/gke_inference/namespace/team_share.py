@@ -42,7 +42,7 @@ _KINDS = {
     "pod_disruption_budget": ["poddisruptionbudgets"],
     "pod_monitoring": ["podmonitorings"],
     "ray_cluster": ["rayclusters"],
-    "ray_cluster_set": ["rayclustersets", "rayclustersets/scale"],
+    "ray_cluster_set": ["rayclustersets", "rayclustersets/scale", "rayclustersets/status"],
     "role": ["roles"],
     "role_binding": ["rolebindings"],
     "rules": ["rules"],
@@ -53,6 +53,9 @@ _KINDS = {
 `versions.yaml`."""
 
 
+_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+"""All that objects need. `*` would add `escalate` and `bind`, with which a deployer grants itself
+any permission, and `impersonate` (kubernetes.io/docs/concepts/security/rbac-good-practices)."""
 _DELIVERED_KINDS = {
     "argo-cd": ("argo_application", "applications"),
     "config-sync": ("repo_sync", "reposyncs"),
@@ -192,7 +195,7 @@ def _rules(delivery: str | None) -> list[Manifest]:
     for lock_name, resources in kinds.items():
         by_group.setdefault(api(lock_name).group, []).extend(resources)
     rules: list[Manifest] = [
-        {"apiGroups": [group], "resources": sorted(resources), "verbs": ["*"]}
+        {"apiGroups": [group], "resources": sorted(resources), "verbs": list(_VERBS)}
         for group, resources in sorted(by_group.items())
     ]
     seen = ["pods", "pods/log", "resourcequotas"]

@@ -12,7 +12,9 @@ from typing import Any
 import pulumi
 import pytest
 
+from gke_inference.gateway.picker import picker_objects
 from gke_inference.namespace.team_share import deploying
+from gke_inference.serving.ray.scaler import scaler_objects
 from gke_inference.serving.weights_gate import gate_objects
 from infra.deploy.options import labeled
 from infra.deploy.program import deploy
@@ -475,13 +477,24 @@ def _granted(rules: list[dict[str, Any]]) -> set[tuple[str, str, str]]:
     }
 
 
-def test_a_deployer_can_grant_what_a_gate_is_granted():
+PICKER = picker_objects(
+    "picker", "search", "pool", has_adapters=True, replicas=2, timeout_seconds=60
+)
+
+
+@pytest.mark.parametrize(
+    "role",
+    [gate_objects("search", "gate")["role"], scaler_objects("search")["role"], PICKER[1]],
+    ids=["gate", "scaler", "picker"],
+)
+def test_a_deployer_has_what_it_grants_to_the_programs_of_models(role: dict[str, Any]):
     deployer = deploying("search", ["ci@acme.iam"])["deployer"]["rules"]
-    has = _granted(deployer)
-    gate = _granted(gate_objects("search", "gate")["role"]["rules"])
-    missing = {
-        (group, resource, verb)
-        for group, resource, verb in gate
-        if not {(group, resource, verb), (group, resource, "*")} & has
-    }
-    assert missing == set()
+    assert _granted(role["rules"]) - _granted(deployer) == set()
+
+
+def test_a_deployer_cannot_grant_itself_more_or_act_as_another_account():
+    rules = deploying("search", ["ci@acme.iam"], "config-sync")["deployer"]["rules"]
+    verbs = {verb for rule in rules for verb in rule["verbs"]}
+    assert verbs == {
+        "create", "delete", "deletecollection", "get", "list", "patch", "update", "watch",
+    }  # fmt: skip
