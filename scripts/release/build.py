@@ -9,7 +9,7 @@ from scripts.release.image_list import IMAGES, write_images
 from scripts.release.packages import build_wheels, write_sbom
 from scripts.release.plugin_archive import write_archive
 from scripts.release.sources import Commit, export
-from scripts.terminal.console import CheckFailedError
+from scripts.terminal.console import CommandError
 
 
 def build(repository: Path, commit: Commit, folder: Path) -> None:
@@ -28,7 +28,7 @@ def build_twice(repository: Path, commit: Commit, folder: Path) -> None:
     """Write every file of a release to a folder, and compare them with those of a second build.
 
     Raises:
-        CheckFailedError: The builds differ; the message names the files.
+        CommandError: The builds differ; the message names the files.
     """
     build(repository, commit, folder)
     with tempfile.TemporaryDirectory() as made:
@@ -36,4 +36,4 @@ def build_twice(repository: Path, commit: Commit, folder: Path) -> None:
         build(repository, commit, again)
         found = differences(checksums_of(folder), checksums_of(again))
     if found:
-        raise CheckFailedError(f"two builds of {commit.sha} differ: {'; '.join(found)}")
+        raise CommandError(f"two builds of {commit.sha} differ: {'; '.join(found)}")

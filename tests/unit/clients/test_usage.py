@@ -125,7 +125,7 @@ def test_the_cloud_is_asked_page_by_page_for_records_alone():
 
 
 def test_several_groups_can_be_in_one_word(monkeypatch, capsys):
-    monkeypatch.setattr(command, "_records", lambda *_, **__: RECORDS)
+    monkeypatch.setattr(command.records, "of_plan", lambda *_, **__: RECORDS)
     command.usage("prod", by=["team,day", "model"], since="1d", out=None, is_json=True)
     (first, *_) = json.loads(capsys.readouterr().out)
     assert list(first)[:3] == ["team", "day", "model"]

@@ -14,7 +14,7 @@ from scripts.release.image_list import write_images
 from scripts.release.packages import SBOM
 from scripts.release.plugin_archive import write_archive
 from scripts.release.sources import Commit, committed, export, head
-from scripts.terminal.console import CheckFailedError, CommandError
+from scripts.terminal.console import CommandError
 from twin.host.paths import REPOSITORY
 
 SECONDS = 1_700_000_000
@@ -109,7 +109,7 @@ def test_two_builds_that_differ_are_a_failed_check_that_names_the_files(tmp_path
             (folder / name).write_text(content)
 
     monkeypatch.setattr(release, "build", build)
-    with pytest.raises(CheckFailedError) as failed:
+    with pytest.raises(CommandError) as failed:
         release.build_twice(tmp_path, Commit("0a1b", SECONDS), tmp_path)
     said = str(failed.value)
     assert said.startswith("two builds of 0a1b differ: b.whl: differs, ")

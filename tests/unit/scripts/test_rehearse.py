@@ -107,7 +107,11 @@ length_hours: 0.1
 models: {%s: {requests_per_second: 1}}
 kinds: {chat: {share: 1, prompt_tokens: 100, output_tokens: 20}}
 """
-AZURE = "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.6,374,44\n"
+AZURE = """\
+TIMESTAMP,ContextTokens,GeneratedTokens
+2023-11-16 18:15:46.6,374,44
+2023-11-16 18:15:47.6,9,1
+"""
 
 
 @pytest.mark.parametrize(("name", "text"), [("t.yaml", PATTERN % "llm"), ("azure.csv", AZURE)])
@@ -124,7 +128,7 @@ def test_traffic_for_a_model_that_a_stack_of_several_lacks_is_refused_in_one_lin
     several = platform(models=models)
     file = tmp_path / "t.yaml"
     file.write_text(PATTERN % "gpt")
-    with pytest.raises(ValueError, match="model: must be one of llm, chat, got 'gpt'"):
+    with pytest.raises(CommandError, match=r"models\.gpt: must be one of llm, chat, got 'gpt'"):
         Rehearsal(several, _from_file(file, Described(several)), engines=None)  # type: ignore[arg-type]
 
 
