@@ -192,9 +192,9 @@ class Pattern(Settings):
     ten_minute_peak: Annotated[float, Field(ge=1, le=6)] | None = None
     """Highest mean of ten minutes over the mean of the day. Rates of ten minutes vary below it."""
     bursts: Annotated[tuple[Burst, ...], Field(max_length=1_000)] = ()
-    teams: Annotated[dict[str, _Share], Field(max_length=30_000)] = Field({})
+    teams: Annotated[dict[str, _Share], Field(max_length=30_000)] = Field(default={})
     """Part of the requests of each team; scaled to 1. Default: requests have no team."""
-    regions: Annotated[dict[str, Origin], Field(max_length=1_000)] = Field({})
+    regions: Annotated[dict[str, Origin], Field(max_length=1_000)] = Field(default={})
     """Where clients are. Default: unknown."""
     seed: Annotated[int, Field(ge=0, le=2**63)] = 0
     """The same seed gives the same requests."""

@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,7 +47,8 @@ def _patterns(draw: st.DrawFn) -> Pattern:
 def _all(pattern: Pattern, most: int) -> Arrivals:
     chunks = list(Generated(pattern).chunks(most))
     assert all(0 < len(chunk) <= most for chunk in chunks)
-    empty = Arrivals(*(np.empty(0) for _ in COLUMNS))
+    nothing: list[Any] = [np.empty(0) for _ in COLUMNS]
+    empty = Arrivals(*nothing)
     return Arrivals.joined(chunks) if chunks else empty
 
 

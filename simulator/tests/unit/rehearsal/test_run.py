@@ -41,7 +41,9 @@ def test_a_platform_with_room_answers_all_and_pays_for_its_machine_alone():
     assert seconds == 600
     assert usd_per_hour(bought) == pytest.approx(1.00041)
     assert set(ready(rehearsal)) == {1}
-    assert found.ttft.quantile(0.95) < 2
+    slowest = found.ttft.quantile(0.95)
+    assert slowest is not None
+    assert slowest < 2
 
 
 def test_two_runs_of_the_same_traffic_are_the_same():
@@ -168,5 +170,5 @@ def test_engines_with_measured_steps_take_so_much_longer():
     found = platform()
     slower = platform(engines=tuple(replace(each, step_factor=2.0) for each in found.engines))
     first, second = (total(run(each, Steady(0.05, 200))) for each in (found, slower))
-    ratio = second.tpot.quantile(0.5) / first.tpot.quantile(0.5)
+    ratio = (second.tpot.quantile(0.5) or 0) / (first.tpot.quantile(0.5) or 1)
     assert ratio == pytest.approx(2, rel=0.03)  # durations are kept to 2 percent

@@ -2,6 +2,7 @@
 
 import json
 import time
+from typing import Any
 
 import pytest
 
@@ -196,7 +197,9 @@ def volume_in(zone):
 def test_a_pod_with_a_disk_gets_a_node_in_the_zone_of_the_disk_or_the_reason_why_not(cluster):
     cluster.world()
     elsewhere = {**L4, "location": {"zones": ["us-central1-a"]}}
-    claimed = {"volumes": [{"name": "w", "persistentVolumeClaim": {"claimName": "weights"}}]}
+    claimed: dict[str, Any] = {
+        "volumes": [{"name": "w", "persistentVolumeClaim": {"claimName": "weights"}}]
+    }
     cluster.apply(*volume_in("us-central1-b"))
     cluster.apply(compute_class("zonal", elsewhere, L4), workload("zonal", 2, **claimed))
     cluster.apply(compute_class("far", elsewhere), workload("far", **claimed))
