@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from scripts.operate.load import trace_of
-from simulator.demand.arrivals import Arrivals
+from simulator.demand.arrivals import MOST, Arrivals
 from simulator.rehearsal.accounts import Sample
 from simulator.rehearsal.description import Hardware, Platform, Times
 from simulator.rehearsal.run import Rehearsal
@@ -32,9 +32,10 @@ class Recorded:
     teams: tuple[str, ...] = ()
     regions: tuple[str, ...] = ()
 
-    def chunks(self) -> Iterator[Arrivals]:
-        """Yield all requests."""
-        yield self.arrivals
+    def chunks(self, most: int = MOST) -> Iterator[Arrivals]:
+        """Yield the requests, at most a number at once."""
+        for first in range(0, len(self.arrivals), most):
+            yield self.arrivals[first : first + most]
 
 
 def as_on_twin(
