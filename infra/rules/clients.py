@@ -36,6 +36,22 @@ from infra.stack import (
 _IAP: Final = {"issuer": IAP_ISSUER, "jwks_uri": IAP_KEYS}
 
 
+def check_key_secret(
+    platform: Platform, where: str, key_secret: str | None
+) -> Iterator[InputError]:
+    """Yield the problem of a program that asks models without a key where requests need one.
+
+    Args:
+        platform: The platform.
+        where: Path of the program's settings.
+        key_secret: Its `key_secret`.
+    """
+    clients = platform.gated_clients()
+    if clients is not None and clients.anonymous is None and key_secret is None:
+        rule = "is required when clients have teams: requests without a key get 401"
+        yield InputError(join(where, "key_secret"), rule)
+
+
 def check_clients(platform: Platform) -> Iterator[InputError]:
     """Yield the problems of a platform's clients, which also apply to its teams."""
     if platform.layer is Layer.SERVING:

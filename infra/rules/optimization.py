@@ -12,6 +12,7 @@ from infra.plan import CapacityByRegion
 from infra.plan.capacity import queue_region
 from infra.plan.names import bucket_in
 from infra.plan.optimization import gib_of, job_hardware, trained_models
+from infra.rules.clients import check_key_secret
 from infra.stack import Evaluation, Layer, Model, Optimization, Platform, Task, Tuning
 from workloads.engine.weights_manifest import split
 
@@ -46,11 +47,8 @@ def check_optimization(platform: Platform, by_region: CapacityByRegion) -> Itera
         yield from _check_evaluation(platform, settings, name, evaluation)
     if not problems:
         yield from _check_hardware(platform, settings, by_region)
-    clients = platform.gated_clients()
-    needs_key = clients is not None and clients.anonymous is None and settings.evaluations
-    if needs_key and settings.key_secret is None:
-        rule = "is required when clients have teams: requests without a key get 401"
-        yield InputError(join(_AT, "key_secret"), rule)
+    if settings.evaluations:
+        yield from check_key_secret(platform, _AT, settings.key_secret)
 
 
 def _check_gates(platform: Platform, settings: Optimization | None) -> Iterator[InputError]:

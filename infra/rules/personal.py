@@ -11,6 +11,7 @@ from gke_inference.storage.rules import check_classes
 from infra.plan.capacity import queue_region
 from infra.plan.names import bucket_in
 from infra.plan.storage import is_on_folder
+from infra.rules.clients import check_key_secret
 from infra.stack import Layer, PersonalImages, Platform
 from workloads.diffusion.config import RANKS
 from workloads.diffusion.training import MOST_TEXT_TOKENS
@@ -33,10 +34,7 @@ def check_personal(platform: Platform) -> Iterator[InputError]:
     yield from check_classes(_AT, personal, "retention_days", personal.retention_days)
     yield from _check_model(platform, personal)
     yield from _check_queue(platform, personal)
-    clients = platform.gated_clients()
-    if clients is not None and clients.anonymous is None and personal.key_secret is None:
-        rule = "is required when clients have teams: requests without a key get 401"
-        yield InputError(f"{_AT}.key_secret", rule)
+    yield from check_key_secret(platform, _AT, personal.key_secret)
 
 
 def _check_model(platform: Platform, personal: PersonalImages) -> Iterator[InputError]:

@@ -6,6 +6,7 @@ from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.machine_types import is_general
 from gke_inference.catalogue.problems import join, one_of
 from gke_inference.pipelines.rules import check_features, check_value, check_workers
+from infra.rules.clients import check_key_secret
 from infra.stack import Layer, Pipeline, Platform, Task
 
 _LONGEST_NAME = 12
@@ -47,7 +48,4 @@ def _check_model(platform: Platform, where: str, pipeline: Pipeline) -> Iterator
     regions = list(platform.regions_of(model))
     if pipeline.region is not None and pipeline.region not in regions:
         yield one_of(join(where, "region"), pipeline.region, regions)
-    clients = platform.gated_clients()
-    if clients is not None and clients.anonymous is None and pipeline.key_secret is None:
-        rule = "is required when clients have teams: requests without a key get 401"
-        yield InputError(join(where, "key_secret"), rule)
+    yield from check_key_secret(platform, where, pipeline.key_secret)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import join, one_of
 from gke_inference.streams.rules import check_workers
+from infra.rules.clients import check_key_secret
 from infra.stack import Clients, Layer, Platform, ResultsKind, SourceKind, Stream
 
 _TOPIC = re.compile(r"projects/[^/]+/topics/[^/]+")
@@ -51,9 +52,7 @@ def _check_model(platform: Platform, where: str, stream: Stream) -> Iterator[Inp
     if stream.region is not None and stream.region not in regions:
         yield one_of(join(where, "region"), stream.region, regions)
     clients = platform.gated_clients()
-    if clients is not None and clients.anonymous is None and stream.key_secret is None:
-        rule = "is required when clients have teams: requests without a key get 401"
-        yield InputError(join(where, "key_secret"), rule)
+    yield from check_key_secret(platform, where, stream.key_secret)
     if stream.team is not None:
         yield from _check_team(clients, where, stream, stream.team)
 
