@@ -11,10 +11,16 @@ import pytest
 from infra.plan import resolve
 from infra.stack import Platform
 from scripts.rehearse.describe import describe
-from scripts.rehearse.on_twin import as_on_twin, client_of, gap_seconds, share_within, traffic_of
 from simulator.rehearsal.engines import engines_of
 from simulator.rehearsal.run import Rehearsal
 from tests.contract.infra.registered import state
+from tests.contract.infra.rehearsed_scenario import (
+    as_on_twin,
+    client_of,
+    gap_seconds,
+    share_within,
+    traffic_of,
+)
 from tests.contract.infra.resolved import stack
 from twin.providers.kubernetes.manifests.objects import to_object
 from twin.world import scenario as scenarios
