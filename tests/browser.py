@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 
 _SECONDS = 30
 FAINT = """
@@ -52,6 +53,14 @@ FAINT = """
 def chromium() -> str | None:
     """Return the browser of this machine, or None."""
     return shutil.which("chromium") or shutil.which("google-chrome")
+
+
+def chromium_or_skip() -> str:
+    """Return the browser of this machine; skip the test without one."""
+    found = chromium()
+    if found is None:
+        pytest.skip("no Chromium on this machine")
+    return found
 
 
 @dataclass

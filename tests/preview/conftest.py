@@ -3,6 +3,7 @@ from functools import cache
 import pytest
 
 from scripts.shared.preview_states import preview_states
+from tests.browser import chromium_or_skip
 from tests.warm_engine import WarmEngine
 from twin import daemon
 from twin.host import processes
@@ -17,6 +18,12 @@ def engine(tmp_path_factory):
     engine.close()
     daemon.shut_down(paths)
     assert processes.running(paths) == {}
+
+
+@pytest.fixture(scope="package")
+def browser():
+    """Path of Chromium."""
+    return chromium_or_skip()
 
 
 @pytest.fixture(scope="package")

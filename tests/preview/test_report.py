@@ -10,7 +10,7 @@ from infra.reading.load import read
 from scripts.check.render import write
 from scripts.report.page import page as page_of
 from scripts.report.write import write_report
-from tests.browser import FAINT, chromium, tab
+from tests.browser import FAINT, tab
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.needs_browser]
 
@@ -26,14 +26,6 @@ def page(states, tmp_path_factory):
     write(states("prod"), folder)
     found = page_of(resolve(read("prod")), "prod", folder, day=date(2026, 11, 21))
     return write_report(found, folder)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    found = chromium()
-    if found is None:
-        pytest.skip("no Chromium on this machine")
-    return found
 
 
 def seen(browser, page, *, width, dark):

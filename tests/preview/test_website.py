@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from scripts.website.command import build
-from tests.browser import FAINT, chromium, tab
+from tests.browser import FAINT, tab
 
 pytestmark = pytest.mark.needs_tools
 soak = pytest.mark.soak
@@ -44,14 +44,6 @@ def address(site):
     server.shutdown()
     thread.join()
     server.server_close()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    found = chromium()
-    if found is None:
-        pytest.skip("no Chromium on this machine")
-    return found
 
 
 def look(browser, urls, *, width, dark=False, faint=False):

@@ -3,7 +3,6 @@
 import http.client
 import json
 import re
-import shutil
 import subprocess
 import time
 import urllib.request
@@ -21,6 +20,7 @@ from infra.reading.load import read
 from scripts.check.series import Read, reads_of
 from scripts.shared.dashboard_files import publish
 from scripts.shared.model_client import stream_chat
+from tests.browser import chromium_or_skip
 from tests.platform.observe.record import exported, labels_of
 from twin.cluster.monitoring.promql import query
 from twin.wire.kube import Kube
@@ -130,9 +130,7 @@ def known_alerts(address: str) -> set[str]:
 @pytest.mark.needs_browser
 @pytest.mark.parametrize("name", ["overview", "engines", "gateway", "capacity"])
 def test_a_browser_draws_every_panel(page, name):
-    browser = shutil.which("chromium") or shutil.which("google-chrome")
-    if browser is None:
-        pytest.skip("no Chromium on this machine")
+    browser = chromium_or_skip()
     command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
     answer = subprocess.run(
         [*command, "--virtual-time-budget=15000", f"{page}?page={name}&range=300"],
