@@ -78,7 +78,7 @@ def unbuilt_problem(images: ImagesPlan, stack: str, *, on_twin: bool = False) ->
     if not absent:
         return None
     owner = images.owner or stack
-    step = f"`gke-inference images prepare --stack {owner}{' --twin' if on_twin else ''}`"
+    step = f"`gke-inference images prepare --stack {owner}{'' if on_twin else ' --on cloud'}`"
     return InputError(
         "images.digests",
         f"must have {', '.join(absent)}, as only this repository's builds create these images",

@@ -23,6 +23,7 @@ from scripts.terminal.exit_codes import ExitCode
 from scripts.terminal.options import JsonOption, StackOption, plan_of
 from scripts.terminal.output_files import check_folder
 from scripts.terminal.tables import Listing, print_table, prose
+from scripts.terminal.where import OnOption, Where, say_where
 from twin.host.paths import REPOSITORY, TwinPaths
 
 _STYLES: Final = {Verdict.MET: "green", Verdict.NOT_MET: "red", Verdict.NOT_CHECKED: "yellow"}
@@ -30,13 +31,7 @@ _STYLES: Final = {Verdict.MET: "green", Verdict.NOT_MET: "red", Verdict.NOT_CHEC
 
 def accept(
     stack: StackOption,
-    twin: Annotated[
-        bool,
-        typer.Option(
-            "--twin",
-            help="Check the stack on the twin, where it must be up, instead of in Google Cloud.",
-        ),
-    ] = False,
+    on: OnOption = Where.TWIN,
     failover: Annotated[
         bool,
         typer.Option(
@@ -72,17 +67,18 @@ def accept(
     Exits 1 if a promise is not met or cannot be seen.
     """
     plan = plan_of(stack)
-    _check(plan, stack, failover=failover, on_protected=on_protected, yes=yes, on_twin=twin)
+    _check(plan, stack, failover=failover, on_protected=on_protected, yes=yes, on_twin=on.is_twin)
     folder = TwinPaths.default().root.parent / stack if out is None else out
     check_folder("--out", folder)
+    say_where(on, plan.platform.project)
     # HTTP clients and the watchers of a platform take seconds to load; `--help` needs neither
     from scripts.accept import report, signing  # noqa: PLC0415
     from scripts.shared import google_clients  # noqa: PLC0415
 
     begun = _now()
     try:
-        with google_clients.plain_errors(), _keys(plan, stack, on_twin=twin):
-            deployed = _deployed(plan, stack, on_twin=twin)
+        with google_clients.plain_errors(), _keys(plan, stack, on_twin=on.is_twin):
+            deployed = _deployed(plan, stack, on_twin=on.is_twin)
             groups = _checked(deployed, time.monotonic() + wait, is_silent=as_json)
             groups["Failover"] = _failover(deployed, is_wanted=failover, yes=yes, is_silent=as_json)
     except CloudError as error:

@@ -1,10 +1,7 @@
-"""The option `--cloud`, and the backend that it selects."""
+"""The backend of a stack: the twin, or its project in Google Cloud."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Annotated
-
-import typer
 
 from scripts.backend.backend import Backend
 from scripts.backend.cloud import CloudBackend
@@ -12,35 +9,27 @@ from scripts.backend.twin import TwinBackend
 from scripts.shared.google_cloud import CloudError
 from scripts.terminal.console import CommandError
 from scripts.terminal.options import plan_of
+from scripts.terminal.where import Where, say_where
 from twin.host.paths import TwinPaths
-
-CloudOption = Annotated[
-    bool,
-    typer.Option(
-        "--cloud",
-        help="Use the stack's project in Google Cloud, with application default credentials,"
-        " instead of the twin.",
-    ),
-]
 
 
 def check_only_with_cloud(*, cloud: bool, stack: str, **others: object) -> None:
     """Check the options of a command for the whole twin or for one stack in Google Cloud.
 
     Args:
-        cloud: Whether `--cloud` was given.
+        cloud: Whether the command works in Google Cloud.
         stack: Name of the stack; empty if omitted.
-        others: Values of options that need `--cloud`; None or false if omitted.
+        others: Values of options that need `--on cloud`; None or false if omitted.
 
     Raises:
-        CommandError: `--stack` is missing with `--cloud`, or an option was given without it.
+        CommandError: `--stack` is missing with `--on cloud`, or an option was given without it.
     """
     if cloud and not stack:
-        raise CommandError("--stack: is required with --cloud")
+        raise CommandError("--stack: is required with --on cloud")
     if not cloud:
         for name, value in {"stack": stack, **others}.items():
             if value:
-                raise CommandError(f"--{name}: must be omitted without --cloud")
+                raise CommandError(f"--{name}: must be omitted without --on cloud")
 
 
 @contextmanager
@@ -55,9 +44,11 @@ def open_backend(stack: str, *, cloud: bool) -> Generator[Backend]:
         CommandError: As what runs inside; there are no credentials, or Google refuses.
     """
     if not cloud:
+        say_where(Where.TWIN)
         yield TwinBackend(stack, TwinPaths.default())
         return
     plan = plan_of(stack)
+    say_where(Where.CLOUD, plan.platform.project)
     # Google's clients take a second to load, and the twin needs none of them.
     from scripts.shared import google_clients  # noqa: PLC0415
 

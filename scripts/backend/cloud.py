@@ -128,7 +128,7 @@ class CloudBackend:
             CommandError: A model is asked for, which these logs do not have.
         """
         if wanted.model:
-            rule = "must be omitted with --cloud: the load balancer does not log request bodies"
+            rule = "must be omitted with --on cloud: the load balancer does not log request bodies"
             raise CommandError(f"--model: {rule}")
         return CloudAccessLog(self.cloud, self.plan.names.network(), wanted)
 

@@ -24,11 +24,11 @@ def not_up(stack: str, *, has_cloud: bool = False) -> CommandError:
 
     Args:
         stack: Name of the stack.
-        has_cloud: Whether the command has the option `--cloud`.
+        has_cloud: Whether the command has the option `--on`.
     """
     return CommandError(
         f"--stack: must be a stack that is up on the twin, got {stack!r}; run make up STACK={stack}"
-        f"{', or add --cloud' if has_cloud else ''}"
+        f"{', or add --on cloud' if has_cloud else ''}"
     )
 
 

@@ -11,6 +11,7 @@ from infra.stack import Front, Images
 from scripts.shared.google_cloud import CloudError
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.options import StackOption, check_region, stack_of
+from scripts.terminal.where import OnOption, Where, say_where
 from twin.host.paths import TwinPaths
 
 
@@ -30,13 +31,7 @@ def bootstrap(
     undo: Annotated[
         bool, typer.Option("--undo", help="Delete what was prepared for the stack.")
     ] = False,
-    twin: Annotated[
-        bool,
-        typer.Option(
-            "--twin",
-            help="Use the project of the same name on the twin, instead of in Google Cloud.",
-        ),
-    ] = False,
+    on: OnOption = Where.TWIN,
     yes: Annotated[bool, typer.Option("--yes", help="Make the changes without asking.")] = False,
 ) -> None:
     """Prepare a Google Cloud project: state bucket, key for secrets, APIs, identity for CI."""
@@ -46,7 +41,14 @@ def bootstrap(
             raise SettingsError(f"{option}: must not be used with --undo, got {value!r}")
         plan = resolve(stack_of(stack, with_digests=False))
         settings = settings_of(plan, stack, ci, location)
-        _run(plan, settings, undo=undo, on_twin=twin, yes=yes, has_location=location is not None)
+        _run(
+            plan,
+            settings,
+            on,
+            undo=undo,
+            yes=yes,
+            has_location=location is not None,
+        )
     except (CloudError, SettingsError) as error:
         raise CommandError(str(error)) from None
 
@@ -112,9 +114,9 @@ def _upstream_secrets(images: Images | None, project: ProjectPlan) -> set[str]:
 def _run(
     plan: Plan,
     settings: StackSettings,
+    where: Where,
     *,
     undo: bool,
-    on_twin: bool,
     yes: bool,
     has_location: bool,
 ) -> None:
@@ -124,9 +126,10 @@ def _run(
 
     platform = plan.platform
     project = Project(platform.project, platform.project_number, ())
+    say_where(where, platform.project)
     dialog = run.Dialog(console, (lambda _: True) if yes else typer.confirm)
     with google_clients.plain_errors(), changes.one_line():
-        if on_twin:
+        if where.is_twin:
             place = places.on_twin(project, TwinPaths.default())
         else:
             place = places.in_google_cloud(project)
@@ -136,19 +139,22 @@ def _run(
         prepared = run.prepare(project, settings, place, dialog, has_location=has_location)
     if prepared is not None:
         has_images = plan.has_clusters and bool(plan.images.unbuilt)
-        dialog.show(next_commands(prepared, settings.stack, has_unbuilt_images=has_images))
+        dialog.show(next_commands(prepared, settings.stack, where, has_unbuilt_images=has_images))
 
 
-def next_commands(project: Project, stack: str, *, has_unbuilt_images: bool = False) -> list[str]:
+def next_commands(
+    project: Project, stack: str, where: Where = Where.CLOUD, *, has_unbuilt_images: bool = False
+) -> list[str]:
     """Return the next commands, and the values for CI."""
     settings = next(each for each in project.stacks if each.stack == stack)
     name = settings.pulumi_stack or stack
+    prepare = f"  gke-inference images prepare --stack {stack}{where.option}"
     lines = [
         "",
         "Next:",
         f"  pulumi login gs://{project.bucket}",
         f"  pulumi stack init {name} --secrets-provider gcpkms://{project.key(settings)}",
-        *([f"  gke-inference images prepare --stack {stack}"] if has_unbuilt_images else []),
+        *([prepare] if has_unbuilt_images else []),
         f"  pulumi preview -s {name}",
     ]
     if settings.ci is not None:

@@ -9,7 +9,7 @@ import typer
 
 from infra.plan import Plan
 from infra.stack import Task
-from scripts.backend.choose import CloudOption, open_backend
+from scripts.backend.choose import open_backend
 from scripts.canary.comparison import Rule
 from scripts.canary.probes import Probe, asker, compare_probes, read_probes
 from scripts.canary.rollout import Rollout
@@ -19,6 +19,7 @@ from scripts.shared.engine import check_stack
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.exit_codes import ExitCode
 from scripts.terminal.options import StackOption, check_one, plan_of
+from scripts.terminal.where import OnOption, Where
 
 ModelOption = Annotated[str, typer.Option(help="Model of the stack with a canary.")]
 GitOption = Annotated[
@@ -74,7 +75,7 @@ def run(
         ),
     ] = 0,
     git: GitOption = None,
-    cloud: CloudOption = False,
+    on: OnOption = Where.TWIN,
 ) -> None:
     """Raise a canary's share step by step; roll back if it performs worse.
 
@@ -86,13 +87,13 @@ def run(
         raise CommandError(f"--max-lost: must be used with --probes, got {max_lost} without it")
     asked = () if probes is None else read_probes(probes)
     settings = _settings(steps, hold, patience, Rule(alpha, margin, requests))
-    if cloud and settings.hold_seconds < _CLOUD_HOLD_SECONDS:
-        message = "must be 5m or more with --cloud, where metrics arrive minutes late"
+    if on.is_cloud and settings.hold_seconds < _CLOUD_HOLD_SECONDS:
+        message = "must be 5m or more with --on cloud, where metrics arrive minutes late"
         raise CommandError(f"--hold: {message}, got {hold!r}")
     plan, checkout = _checked(stack, model, git, is_run=True)
-    if not _is_open(plan, model, cloud=cloud):
+    if not _is_open(plan, model, cloud=on.is_cloud):
         raise typer.Exit(ExitCode.CHECK_FAILED)
-    with open_backend(stack, cloud=cloud) as backend:
+    with open_backend(stack, cloud=on.is_cloud) as backend:
         # HTTP clients take seconds to load; errors are reported before
         from scripts.accept import reach  # noqa: PLC0415
         from scripts.canary.measuring import Measured, versions_of  # noqa: PLC0415
@@ -101,7 +102,7 @@ def run(
 
         deployed = (
             reach.in_google_cloud(plan, stack)
-            if cloud
+            if on.is_cloud
             else reach.on_twin(plan, stack, TwinPaths.default())
         )
         check_ready(deployed, model)
@@ -120,7 +121,7 @@ def run(
             raise typer.Exit(ExitCode.CHECK_FAILED)
         tried = Canary(settings, measured, rollout.set_percent, sleep=time.sleep, tell=_tell)
         where = "" if git is None else f" --git {git}"
-        back = f"--stack {stack} --model {model}{where}{' --cloud' if cloud else ''}"
+        back = f"--stack {stack} --model {model}{where}{on.option}"
         outcome = _run(tried, plan, model, back)
     if outcome is Outcome.ROLLED_BACK:
         raise typer.Exit(ExitCode.CHECK_FAILED)
@@ -181,7 +182,7 @@ def _promotion(plan: Plan, model: str, percent: int) -> str:
 
 
 @canary.command()
-def check(stack: StackOption, model: ModelOption, cloud: CloudOption = False) -> None:
+def check(stack: StackOption, model: ModelOption, on: OnOption = Where.TWIN) -> None:
     """Check whether the evaluation that the stack names for a canary passed.
 
     Exits 1 if it did not: for a pipeline that raises the share by a commit.
@@ -191,7 +192,7 @@ def check(stack: StackOption, model: ModelOption, cloud: CloudOption = False) ->
     settings = plan.platform.models[model].canary
     if settings is None or settings.evaluation is None:
         raise CommandError(f"--model: must have a canary with an evaluation, got {model!r}")
-    if not _is_open(plan, model, cloud=cloud):
+    if not _is_open(plan, model, cloud=on.is_cloud):
         raise typer.Exit(ExitCode.CHECK_FAILED)
 
 
@@ -218,12 +219,12 @@ def _is_open(plan: Plan, model: str, *, cloud: bool) -> bool:
 
 @canary.command()
 def rollback(
-    stack: StackOption, model: ModelOption, git: GitOption = None, cloud: CloudOption = False
+    stack: StackOption, model: ModelOption, git: GitOption = None, on: OnOption = Where.TWIN
 ) -> None:
     """Set the canary's share to 0."""
     check_stack(stack)
     _, checkout = _checked(stack, model, git, is_run=False)
-    with open_backend(stack, cloud=cloud) as backend:
+    with open_backend(stack, cloud=on.is_cloud) as backend:
         Rollout(stack, model, backend, checkout, time.sleep).set_percent(0)
     _tell("0%: rolled back")
 

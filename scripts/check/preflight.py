@@ -15,6 +15,7 @@ from scripts.terminal.console import CommandError, console, step
 from scripts.terminal.exit_codes import ExitCode
 from scripts.terminal.options import JsonOption, StackOption, plan_of
 from scripts.terminal.tables import Listing, print_table, prose
+from scripts.terminal.where import Where, say_where
 from twin.host.paths import REPOSITORY
 from twin.toolchain.python_environments import XLA
 
@@ -24,42 +25,35 @@ _MARKS = {True: ("yes", "green"), False: ("NO", "red"), None: ("-", "dim")}
 
 def preflight(
     stack: StackOption,
-    cloud: Annotated[
-        bool,
+    on: Annotated[
+        Where | None,
         typer.Option(
-            "--cloud",
-            help="Check instead that the project has what the stack needs before its first `up`."
-            " Reads with application default credentials and changes nothing.",
+            "--on",
+            help="Check instead that the project has what the stack needs before its first `up`:"
+            " in Google Cloud, with application default credentials, or the project of the same"
+            " name on the twin, which starts if needed. Changes nothing.",
         ),
-    ] = False,
-    twin: Annotated[
-        bool,
-        typer.Option(
-            "--twin",
-            help="With --cloud: check the project of the same name on the twin, instead of the one"
-            " in Google Cloud; starts the twin if needed.",
-        ),
-    ] = False,
+    ] = None,
     allow_unseen: Annotated[
         bool,
         typer.Option(
             "--allow-unseen",
-            help="With --cloud: exit 0 even if Google refuses to show something.",
+            help="With --on: exit 0 even if Google refuses to show something.",
         ),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Check that every model starts on every rung: memory, attention kernel, block table.
 
-    Exits 1 if one does not. With `--cloud`, exits 1 if something is missing in the project or
+    Exits 1 if one does not. With `--on`, exits 1 if something is missing in the project or
     cannot be seen.
     """
-    for option, is_given in (("--allow-unseen", allow_unseen), ("--twin", twin)):
-        if is_given and not cloud:
-            raise CommandError(f"{option}: must be omitted without --cloud")
+    if allow_unseen and on is None:
+        raise CommandError("--allow-unseen: must be omitted without --on")
     plan = plan_of(stack)
-    if cloud:
-        check_project(plan, stack, on_twin=twin, as_json=as_json, allow_unseen=allow_unseen)
+    if on is not None:
+        say_where(on, plan.platform.project)
+        check_project(plan, stack, on_twin=on.is_twin, as_json=as_json, allow_unseen=allow_unseen)
         return
     found = list(lines(plan))
     if as_json:

@@ -1,4 +1,4 @@
-"""`gke-inference preflight --cloud`: the prerequisites of a stack in its project."""
+"""`gke-inference preflight --on`: the prerequisites of a stack in its project."""
 
 import json
 import socket
@@ -18,6 +18,7 @@ from scripts.shared.quota_limits import CloudLimits, TwinLimits, quota_services
 from scripts.terminal.console import CommandError, console, step
 from scripts.terminal.exit_codes import ExitCode
 from scripts.terminal.tables import Listing, print_table, prose
+from scripts.terminal.where import Where
 from twin.host.paths import TwinPaths
 
 _STYLES: Final = {
@@ -114,6 +115,7 @@ def twin_project(plan: Plan, stack: str, paths: TwinPaths) -> Project:
         _no_names,
         lambda: TwinLimits.of(paths),
         lambda image: is_pushed(image, paths, plan.platform.project),
+        Where.TWIN,
     )
 
 

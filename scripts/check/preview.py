@@ -17,8 +17,9 @@ from scripts.shared.engine import Engine, OfficialOption, check_file, official_t
 from scripts.shared.platform_state import with_platform
 from scripts.shared.pulumi_cli import EVENTS, PulumiCli, event_log
 from scripts.terminal.console import CheckFailedError, CommandError
-from scripts.terminal.options import StackOption
+from scripts.terminal.options import StackOption, stack_of
 from scripts.terminal.output_files import check_output, write_output
+from scripts.terminal.where import OnOption, Where, say_where
 from twin.host.paths import TwinPaths
 
 _CHANGE = re.compile(r"^\s+[+~\-]+ ?\d+ .*$|^\s+\d+ (?:un|)changed.*$")
@@ -53,25 +54,20 @@ def preview(
     comment: Annotated[
         Path | None, typer.Option(help="Append a pull request comment to this file.")
     ] = None,
-    cloud: Annotated[
-        bool,
-        typer.Option(
-            "--cloud",
-            help="Preview against the deployed stack, with the Pulumi CLI and backend of this shell"
-            " instead of the twin's.",
-        ),
-    ] = False,
+    on: OnOption = Where.TWIN,
     official: OfficialOption = False,
 ) -> None:
     """Preview a stack with the policy pack; changes nothing.
 
+    In Google Cloud, compares with the deployed stack, by the Pulumi CLI and backend of this shell.
     Exits 1 if the update breaks a mandatory policy, or deletes or replaces a protected resource.
     """
-    if cloud and official:
-        raise CommandError("--official: must be omitted with --cloud, which runs your own plugins")
+    if on.is_cloud and official:
+        raise CommandError("--official: must be omitted with --on cloud: your own plugins run")
     check_file(stack)
     check_output("--comment", comment)
-    engine = PulumiCli({}) if cloud else _on_twin(stack, official=official)
+    say_where(on, stack_of(stack).project)
+    engine = PulumiCli({}) if on.is_cloud else _on_twin(stack, official=official)
     with tempfile.TemporaryDirectory() as folder:
         events = Path(folder) / "events.json"
         arguments = ["preview", "-s", stack, "--policy-pack", "policies", *event_log(events)]

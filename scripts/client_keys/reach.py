@@ -9,6 +9,7 @@ from infra.plan import Plan
 from scripts.backend.twin import not_up
 from scripts.client_keys.secret import KeySecret
 from scripts.shared.google_cloud import Cloud
+from scripts.terminal.where import Where, say_where
 from twin import daemon
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.effects import secret_manager
@@ -30,6 +31,7 @@ def open_secret(stack: str, plan: Plan, *, cloud: bool) -> Generator[KeySecret]:
         CommandError: The stack is not up on the twin.
     """
     project, name = plan.project.id, plan.names.client_keys()
+    say_where(Where.of(is_cloud=cloud), project)
     if cloud:
         # Google's clients take a second to load, and the twin needs none of them.
         from scripts.shared import google_clients  # noqa: PLC0415

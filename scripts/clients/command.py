@@ -11,7 +11,6 @@ from typing import Annotated
 import typer
 
 from infra.plan import Plan
-from scripts.backend.choose import CloudOption
 from scripts.client_keys import documents
 from scripts.client_keys.documents import Key, KeyProblem
 from scripts.client_keys.reach import open_secret
@@ -34,6 +33,7 @@ from scripts.terminal.exit_codes import ExitCode
 from scripts.terminal.options import JsonOption, StackOption, check_one, check_words
 from scripts.terminal.output_files import check_folder
 from scripts.terminal.tables import Listing, print_table
+from scripts.terminal.where import OnOption, Where
 from twin.cluster.monitoring.promql import QueryError
 from twin.host.paths import TwinPaths
 
@@ -64,10 +64,10 @@ def create(
     expires: Annotated[
         str | None, typer.Option(help="Lifetime, such as 90d or 12h. Default: until revoked.")
     ] = None,
-    cloud: CloudOption = False,
+    on: OnOption = Where.TWIN,
 ) -> None:
     """Create a key for a team and print it. The key is not stored and is never printed again."""
-    with _secret(stack, cloud=cloud) as (secret, plan):
+    with _secret(stack, cloud=on.is_cloud) as (secret, plan):
         known = {} if plan.clients is None else plan.clients.settings.teams
         check_one("TEAM", team, known)
         now = documents.utc_now()
@@ -79,10 +79,10 @@ def create(
 
 @keys.command("list")
 def list_keys(
-    stack: StackOption = "local", cloud: CloudOption = False, is_json: JsonOption = False
+    stack: StackOption = "local", on: OnOption = Where.TWIN, is_json: JsonOption = False
 ) -> None:
     """List the keys: ID, team and dates."""
-    with _secret(stack, cloud=cloud) as (secret, _):
+    with _secret(stack, cloud=on.is_cloud) as (secret, _):
         _, found = secret.read()
     now = documents.utc_now()
     if is_json:
@@ -111,10 +111,10 @@ def rotate(
     expires: Annotated[
         str | None, typer.Option(help="Lifetime of the new key. Default: that of the old key.")
     ] = None,
-    cloud: CloudOption = False,
+    on: OnOption = Where.TWIN,
 ) -> None:
     """Replace a key with a new one. The old key stays valid for a while."""
-    with _secret(stack, cloud=cloud) as (secret, _):
+    with _secret(stack, cloud=on.is_cloud) as (secret, _):
         now = documents.utc_now()
         ends = now + documents.lifetime_of("--overlap", overlap)
         given = None if expires is None else documents.lifetime_of("--expires", expires)
@@ -133,9 +133,9 @@ def rotate(
 
 
 @keys.command()
-def revoke(name: IdArgument, stack: StackOption = "local", cloud: CloudOption = False) -> None:
+def revoke(name: IdArgument, stack: StackOption = "local", on: OnOption = Where.TWIN) -> None:
     """Revoke a key: requests with it get 401 within five seconds."""
-    with _secret(stack, cloud=cloud) as (secret, _):
+    with _secret(stack, cloud=on.is_cloud) as (secret, _):
         now = documents.utc_now()
         secret.change(lambda found: documents.revoked(found, name, now))
     console.print(f"{name} is revoked")
@@ -152,7 +152,7 @@ def usage(
     out: Annotated[
         Path | None, typer.Option("--csv", help="Also write the result to this file as CSV.")
     ] = None,
-    cloud: CloudOption = False,
+    on: OnOption = Where.TWIN,
     is_json: JsonOption = False,
 ) -> None:
     """Show the requests, tokens and cost of each team, from the usage records.
@@ -167,7 +167,7 @@ def usage(
         check_folder("--csv", out.parent)
     try:
         begin = documents.utc_now() - documents.lifetime_of("--since", since)
-        rows = added_up(records.of_plan(plan, begin, cloud=cloud), fields)
+        rows = added_up(records.of_plan(plan, begin, cloud=on.is_cloud), fields)
     except (CloudError, KeyProblem) as error:
         raise CommandError(str(error)) from None
     if out is not None:
@@ -182,7 +182,7 @@ def usage(
 def reconcile(
     stack: StackOption = "local",
     since: Annotated[str, typer.Option(help="How far to look back, such as 30d or 12h.")] = "1h",
-    cloud: CloudOption = False,
+    on: OnOption = Where.TWIN,
     is_json: JsonOption = False,
 ) -> None:
     """Compare the tokens in the usage records with the engines' counters.
@@ -202,11 +202,11 @@ def reconcile(
             raise CommandError(f"--since: must be more than {LAG.seconds} s, got {since!r}")
         found = (
             reach.in_google_cloud(plan, stack)
-            if cloud
+            if on.is_cloud
             else reach.on_twin(plan, stack, TwinPaths.default())
         )
         counters = counted(found.clusters.values(), window, now)
-        lines = list(records.of_plan(plan, window.begin, cloud=cloud))
+        lines = list(records.of_plan(plan, window.begin, cloud=on.is_cloud))
         bases = base_models(plan)
         rows = compare(recorded(lines, bases, window), counters, estimated(lines, bases, window))
     except (CloudError, KeyProblem, QueryError) as error:

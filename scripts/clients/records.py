@@ -10,6 +10,7 @@ from infra.plan.clients import GATE
 from scripts.shared.google_cloud import Cloud
 from scripts.terminal.console import CommandError
 from scripts.terminal.options import plan_of
+from scripts.terminal.where import Where, say_where
 from twin.cluster import lifecycle
 from twin.host.paths import TwinPaths
 
@@ -39,6 +40,7 @@ def of_plan(plan: Plan, since: datetime, *, cloud: bool) -> Iterator[dict[str, A
         CloudError: Google refuses.
     """
     namespace = plan.names.gateway_namespace()
+    say_where(Where.of(is_cloud=cloud), plan.project.id)
     if not cloud:
         yield from of_twin(namespace, TwinPaths.default(), since)
         return

@@ -9,7 +9,7 @@ import typer
 
 from infra.plan import Plan
 from infra.stack import DeliverySourceKind, DeliveryTool
-from scripts.backend.choose import CloudOption, open_backend
+from scripts.backend.choose import open_backend
 from scripts.delivery.checkout import open_checkout, tree_folders
 from scripts.delivery.rollback import History
 from scripts.delivery.status import Delivered, find_delivered, print_delivered
@@ -19,6 +19,7 @@ from scripts.shared.engine import check_stack
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.exit_codes import ExitCode
 from scripts.terminal.options import JsonOption, StackOption, plan_of
+from scripts.terminal.where import OnOption, Where
 
 _LOOK_SECONDS = 1.0
 
@@ -39,7 +40,7 @@ def status(
     wait: Annotated[
         int, typer.Option(min=0, help="Maximum wait for every cluster to be synced, in seconds.")
     ] = 0,
-    cloud: CloudOption = False,
+    on: OnOption = Where.TWIN,
     is_json: JsonOption = False,
 ) -> None:
     """Show the revision, errors and unfinished rollouts of each cluster.
@@ -49,7 +50,7 @@ def status(
     check_stack(stack)
     plan, tool = _delivered_plan(stack)
     names = {region.cluster_name for region in plan.regions.values() if region.served}
-    with open_backend(stack, cloud=cloud) as backend:
+    with open_backend(stack, cloud=on.is_cloud) as backend:
         clusters = [each for each in backend.clusters() if each.name in names]
         until = time.monotonic() + wait
         while True:
@@ -77,7 +78,7 @@ def watch(
     good: Annotated[
         str, typer.Option(help="Commit to roll back to. Default: the one before the last change.")
     ] = "",
-    cloud: CloudOption = False,
+    on: OnOption = Where.TWIN,
 ) -> None:
     """Wait until every cluster serves the last commit of a stack, or roll it back.
 
@@ -90,7 +91,7 @@ def watch(
         raise CommandError(f"--stack: must be delivered from git, got {stack!r}")
     history = History(open_checkout(plan, git, is_run=False), tree_folders(plan))
     names = tuple(region.cluster_name for region in plan.regions.values() if region.served)
-    with open_backend(stack, cloud=cloud) as backend:
+    with open_backend(stack, cloud=on.is_cloud) as backend:
         clusters = [each for each in backend.clusters() if each.name in names]
         watched = Watch(
             history,

@@ -25,6 +25,7 @@ from scripts.shared.pulumi_cli import PulumiCli
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.exit_codes import ExitCode
 from scripts.terminal.options import STACK_HELP, JsonOption, StackOption, stack_of
+from scripts.terminal.where import OnOption, Where, say_where
 from twin.host.paths import REPOSITORY, TwinPaths
 from workloads.transfer.errors import TransferError
 
@@ -40,12 +41,6 @@ DryRunOption = Annotated[
 ]
 
 YesOption = Annotated[bool, typer.Option("--yes", help="Make the changes without asking.")]
-TwinOption = Annotated[
-    bool,
-    typer.Option(
-        "--twin", help="Use the project of the same name on the twin, instead of in Google Cloud."
-    ),
-]
 LocalOption = Annotated[bool, typer.Option("--local", help="Build with Docker on this machine.")]
 
 images = typer.Typer()
@@ -144,7 +139,7 @@ def build(
 def prepare_images(
     stack: StackOption,
     yes: YesOption = False,
-    twin: TwinOption = False,
+    on: OnOption = Where.TWIN,
     local: LocalOption = False,
     revision: RevisionOption = None,
     dry_run: DryRunOption = False,
@@ -157,8 +152,11 @@ def prepare_images(
     with _plain_errors():
         plan, commit = _plan_of(stack), _commit(revision)
         absent = images_prepare.check(plan.images, is_local=local)
+        say_where(on, plan.project.id)
         if dry_run:
-            targets = images_bootstrap.deployed_targets(_pulumi(stack, on_twin=twin), plan, stack)
+            targets = images_bootstrap.deployed_targets(
+                _pulumi(stack, on_twin=on.is_twin), plan, stack
+            )
             shown = images_bootstrap.shown(stack, yes=yes, targets=targets)
             for line in (*shown, *images_bootstrap.next_steps(plan.images, stack, absent)):
                 _print_line(line)
@@ -168,7 +166,7 @@ def prepare_images(
             return
         _check_committed(revision)
         digests = images_prepare.prepare(
-            _place(stack, plan.project, on_twin=twin),
+            _place(stack, plan.project, on_twin=on.is_twin),
             stack,
             plan,
             absent,
@@ -177,7 +175,7 @@ def prepare_images(
             yes=yes,
             is_local=local,
         )
-        if twin:
+        if on.is_twin:
             _print_line(
                 f"The twin has {', '.join(digests)}: run `gke-inference up --stack {stack}`."
             )
@@ -189,14 +187,15 @@ def prepare_images(
 def bootstrap_images(
     stack: StackOption,
     yes: YesOption = False,
-    twin: TwinOption = False,
+    on: OnOption = Where.TWIN,
     dry_run: DryRunOption = False,
 ) -> None:
     """Create the repository and build triggers of a stack, before its first `up`."""
     with _plain_errors():
         plan = _plan_of(stack)
         absent = images_bootstrap.check(plan.images)
-        cli = _pulumi(stack, on_twin=twin)
+        say_where(on, plan.project.id)
+        cli = _pulumi(stack, on_twin=on.is_twin)
         if dry_run:
             targets = images_bootstrap.deployed_targets(cli, plan, stack)
             for line in images_bootstrap.shown(stack, yes=yes, targets=targets):

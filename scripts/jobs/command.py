@@ -2,21 +2,22 @@
 
 import json
 
-from scripts.backend.choose import CloudOption, open_backend
+from scripts.backend.choose import open_backend
 from scripts.jobs.listing import find_jobs, job_table
 from scripts.shared.clusters import close
 from scripts.shared.engine import check_stack
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.options import JsonOption, StackOption
 from scripts.terminal.tables import print_table
+from scripts.terminal.where import OnOption, Where
 
 
 def jobs(
-    stack: StackOption = "local", cloud: CloudOption = False, is_json: JsonOption = False
+    stack: StackOption = "local", on: OnOption = Where.TWIN, is_json: JsonOption = False
 ) -> None:
     """List the jobs in the queues of a deployed stack: queue, team, state, and why each waits."""
     check_stack(stack)
-    with open_backend(stack, cloud=cloud) as backend:
+    with open_backend(stack, cloud=on.is_cloud) as backend:
         clusters = backend.clusters()
         if not clusters:
             rule = f"must be a stack that is up, got {stack!r}"

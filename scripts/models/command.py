@@ -14,6 +14,7 @@ from scripts.terminal.console import CommandError, console
 from scripts.terminal.exit_codes import ExitCode
 from scripts.terminal.options import STACK_HELP, JsonOption, StackOption
 from scripts.terminal.output_files import check_folder
+from scripts.terminal.where import OnOption, Where
 from workloads.engine.weights_manifest import check_version
 from workloads.transfer.errors import Refused
 
@@ -34,13 +35,6 @@ VersionOption = Annotated[
 ]
 ParallelOption = Annotated[
     int, typer.Option(min=1, max=_MOST_WORKERS, help="Number of parallel requests.")
-]
-TwinOption = Annotated[
-    bool,
-    typer.Option(
-        "--twin",
-        help="Use the twin's buckets, instead of those in Google Cloud; starts the twin if needed.",
-    ),
 ]
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Print what would be done, and change nothing.")
@@ -117,7 +111,7 @@ def push(
     zone: Annotated[
         str | None, typer.Option(help="Zone of the disk. Default: the first zone of the region.")
     ] = None,
-    twin: TwinOption = False,
+    on: OnOption = Where.TWIN,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
@@ -140,14 +134,14 @@ def push(
         zone=zone,
     )
     with plain_errors():
-        options.check(on_twin=twin, in_cluster=in_cluster)
+        options.check(on_twin=on.is_twin, in_cluster=in_cluster)
         if to is not None:
             options.check_without_stack(in_cluster=in_cluster)
     if to is not None:
         for option, value in (("--stack", stack), ("--model", model)):
             if value is not None:
                 raise CommandError(f"{option}: must be omitted with --to, got {value!r}")
-        push_to(to, options, on_twin=twin, workers=parallel)
+        push_to(to, options, on, workers=parallel)
         return
     if stack is None or model is None:
         raise CommandError(f"{'--stack' if stack is None else '--model'}: is required without --to")
@@ -155,9 +149,9 @@ def push(
         # deploying a job loads Pulumi, which takes a second
         from scripts.models.in_cluster import push_in_cluster  # noqa: PLC0415
 
-        push_in_cluster(stack, model, options, on_twin=twin, yes=yes)
+        push_in_cluster(stack, model, options, on, yes=yes)
         return
-    with open_session(stack, on_twin=twin, workers=parallel) as session:
+    with open_session(stack, on, workers=parallel) as session:
         push_version(session, session.target(model), options)
 
 
@@ -195,13 +189,13 @@ def pull(
         typer.Option(help="Region to read from. Default: the first one with the version."),
     ] = None,
     parallel: ParallelOption = 8,
-    twin: TwinOption = False,
+    on: OnOption = Where.TWIN,
 ) -> None:
     """Download a version to a folder on this machine and check every file."""
     _check(version)
     if target.exists() and not target.is_dir():
         raise CommandError(f"TARGET: must be a folder, got {str(target)!r}")
-    with open_session(stack, on_twin=twin, workers=parallel) as session:
+    with open_session(stack, on, workers=parallel) as session:
         actions.pull_version(session, session.target(model), version, region, target)
 
 
@@ -209,11 +203,11 @@ def pull(
 def list_models(
     stack: StackOption,
     model: ModelsOption = None,
-    twin: TwinOption = False,
+    on: OnOption = Where.TWIN,
     as_json_: JsonOption = False,
 ) -> None:
     """List the versions in each region: size, complete or half-uploaded, and which is current."""
-    with open_session(stack, on_twin=twin, workers=1) as session:
+    with open_session(stack, on, workers=1) as session:
         rows = actions.rows(session, actions.chosen(session, model))
     if as_json_:
         print(as_json(rows))
@@ -230,13 +224,13 @@ def verify(
         bool, typer.Option("--deep", help="Read every byte, and compare SHA-256 as well.")
     ] = False,
     parallel: ParallelOption = 8,
-    twin: TwinOption = False,
+    on: OnOption = Where.TWIN,
 ) -> None:
     """Compare the objects in each region with the manifest. Exits 1 if anything differs."""
     _check(version)
     if version is not None and len(model or ()) != 1:
         raise CommandError("--version: must be used with exactly one --model")
-    with open_session(stack, on_twin=twin, workers=parallel) as session:
+    with open_session(stack, on, workers=parallel) as session:
         names = actions.chosen(session, model)
         wrong = actions.verify_versions(session, names, version, is_deep=deep)
     for line in wrong:
@@ -265,11 +259,11 @@ def replicate(
         typer.Option("--current", help="Make it the current version, also where there is one."),
     ] = False,
     parallel: ParallelOption = 8,
-    twin: TwinOption = False,
+    on: OnOption = Where.TWIN,
 ) -> None:
     """Copy a version between the regions of a stack, inside Cloud Storage."""
     _check(version)
-    with open_session(stack, on_twin=twin, workers=parallel) as session:
+    with open_session(stack, on, workers=parallel) as session:
         actions.replicate_version(
             session, session.target(model), version, source, to or (), makes_current=current
         )
@@ -285,12 +279,12 @@ def remove(
         typer.Option("--force", help="Remove it even if it is the current version or in use."),
     ] = False,
     parallel: ParallelOption = 8,
-    twin: TwinOption = False,
+    on: OnOption = Where.TWIN,
     yes: YesOption = False,
 ) -> None:
     """Remove a version, or the leftovers of an interrupted push, from every region."""
     _check(version)
-    with open_session(stack, on_twin=twin, workers=parallel) as session:
+    with open_session(stack, on, workers=parallel) as session:
         actions.remove_version(
             session, session.target(model), version, is_forced=force, ask=not yes
         )

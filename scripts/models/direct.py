@@ -8,19 +8,20 @@ from scripts.models.progress import TransferBars
 from scripts.models.session import Storage, open_store, plain_errors
 from scripts.models.uploads import PushOptions, push_version
 from scripts.terminal.console import CommandError, console
+from scripts.terminal.where import Where
 from workloads.transfer.versions import Home
 from workloads.transfer.work import Crew
 
 _URI = re.compile(r"gs://([a-z0-9][-._a-z0-9]{1,61}[a-z0-9])/([^/@]+(?:/[^/@]+)*)")
 
 
-def push_to(uri: str, options: PushOptions, *, on_twin: bool, workers: int) -> None:
+def push_to(uri: str, options: PushOptions, where: Where, *, workers: int) -> None:
     """Upload a version to a folder, and make it current if none is.
 
     Args:
         uri: `gs://BUCKET/FOLDER`, as `weights` of a `ModelServer` without a version.
         options: Options of the push.
-        on_twin: Whether to use the twin's storage.
+        where: Whose storage to use.
         workers: Number of parallel requests.
 
     Raises:
@@ -32,5 +33,5 @@ def push_to(uri: str, options: PushOptions, *, on_twin: bool, workers: int) -> N
     home = Home(match[1], match[2])
     target = Target(home.folder, None, (Place(home, ()),))
     with plain_errors(), TransferBars(console) as progress:
-        opened = partial(open_store, None, on_twin=on_twin, workers=workers)
+        opened = partial(open_store, None, on_twin=where.is_twin, workers=workers)
         push_version(Storage(opened, Crew(workers), progress), target, options)

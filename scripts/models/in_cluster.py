@@ -26,6 +26,7 @@ from scripts.shared.clusters import dns_endpoint
 from scripts.shared.google_cloud import Cloud, CloudError
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.options import check_one, stack_of
+from scripts.terminal.where import Where, say_where
 from twin.host.paths import REPOSITORY, WORKLOADS, TwinPaths
 
 PROJECT: Final = "gke-inference-weights"
@@ -39,8 +40,8 @@ def push_in_cluster(
     stack: str,
     model: str,
     options: PushOptions,
+    where: Where,
     *,
-    on_twin: bool,
     yes: bool,
 ) -> None:
     """Run the job, and remove it after it succeeded; keep what it wrote.
@@ -56,9 +57,10 @@ def push_in_cluster(
     if options.is_dry_run:
         show_args(args, region)
         return
+    say_where(where, plan.platform.project)
     try:
         with google_clients.plain_errors(), changes.one_line():
-            _run(plan, target, args, region, on_twin=on_twin, yes=yes)
+            _run(plan, target, args, region, on_twin=where.is_twin, yes=yes)
     except CloudError as error:
         raise CommandError(str(error)) from None
 

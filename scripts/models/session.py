@@ -12,6 +12,7 @@ from scripts.models.places import Target, targets
 from scripts.models.progress import TransferBars
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.options import check_one, stack_of
+from scripts.terminal.where import Where, say_where
 from workloads.transfer.errors import NoBucket, NoCredentials, TransferError
 from workloads.transfer.store import Store
 from workloads.transfer.work import Crew
@@ -60,20 +61,21 @@ class Session(Storage):
 
 
 @contextmanager
-def open_session(stack: str, *, on_twin: bool, workers: int) -> Generator[Session]:
+def open_session(stack: str, where: Where, *, workers: int) -> Generator[Session]:
     """Open the storage of a stack, and turn transfer errors into command errors.
 
     Args:
         stack: Name of the stack.
-        on_twin: Whether to use the twin's storage.
+        where: Whose storage to use.
         workers: Number of threads.
 
     Raises:
         CommandError: As what runs inside.
     """
     platform = stack_of(stack)
+    say_where(where, platform.project)
     with plain_errors(), TransferBars(console) as progress:
-        opened = partial(open_store, platform.project, on_twin=on_twin, workers=workers)
+        opened = partial(open_store, platform.project, on_twin=where.is_twin, workers=workers)
         yield Session(opened, Crew(workers), progress, platform, resolve(platform))
 
 
@@ -105,7 +107,7 @@ def plain_errors() -> Generator[None]:
         hint = "deploy the stack first; its model servers wait for their weights"
         raise CommandError(f"{error}: {hint}") from None
     except NoCredentials as error:
-        raise CommandError(f"{error}, or add --twin to use the twin's storage") from None
+        raise CommandError(f"{error}, or use --on twin for the twin's storage") from None
     except TransferError as error:
         raise CommandError(str(error)) from None
 
@@ -121,7 +123,8 @@ def _endpoint(*, on_twin: bool) -> str | None:
 
         paths = TwinPaths.default()
         if not paths.root.exists():
-            raise CommandError("--twin: must be used while the twin is up; start it with make up")
+            rule = "must be cloud while the twin is down"
+            raise CommandError(f"--on: {rule}, got 'twin'; start it with make up")
         obtain_modules(modules_named([gcs.NAME]))
         return gcs.url(paths)
     named = os.environ.get(EMULATOR)

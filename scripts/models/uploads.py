@@ -86,7 +86,7 @@ class PushOptions:
             raise Refused(f"SOURCE: {rule}, got {str(self.source)!r}")
         self._check_disk(in_cluster=in_cluster)
         if on_twin and self.token_secret is not None:
-            rule = f"must not be used with --twin{'' if in_cluster else ': set HF_TOKEN'}"
+            rule = f"must not be used with --on twin{'' if in_cluster else ': set HF_TOKEN'}"
             raise Refused(f"--token-secret: {rule}, got {self.token_secret!r}")
         if self.version is not None:
             try:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import typer
 
 from infra.stack import Exposure
-from scripts.backend.choose import CloudOption, open_backend
+from scripts.backend.choose import open_backend
 from scripts.backend.twin import not_up
 from scripts.shared.hosts import host_of, lead_again
 from scripts.shared.model_client import (
@@ -23,6 +23,7 @@ from scripts.shared.platform_state import refuse_platform
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.options import StackOption, stack_of
 from scripts.terminal.output_files import check_folder
+from scripts.terminal.where import OnOption, Where
 from twin.host.paths import TwinPaths
 
 _CONNECT_SECONDS = 5
@@ -50,7 +51,7 @@ def ask(
         bool, typer.Option("--video", help="Generate a video instead of text.")
     ] = False,
     stack: StackOption = "local",
-    cloud: CloudOption = False,
+    on: OnOption = Where.TWIN,
     count: Annotated[
         int, typer.Option("--count", "-n", min=1, help="Number of images to generate.")
     ] = 1,
@@ -83,7 +84,9 @@ def ask(
             raise CommandError(f"--size: must be auto or a size such as 1024x1024, got {size!r}")
     refuse_platform(stack_of(stack).layer, stack)
     endpoint = (
-        _cloud_endpoint(stack) if cloud else endpoint_of(stack, TwinPaths.default().root.parent)
+        _cloud_endpoint(stack)
+        if on.is_cloud
+        else endpoint_of(stack, TwinPaths.default().root.parent)
     )
     if timeout is None:
         timeout = VIDEO_TIMEOUT_SECONDS if video else DEFAULT_TIMEOUT_SECONDS

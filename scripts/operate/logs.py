@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from scripts.backend.backend import Wanted
-from scripts.backend.choose import CloudOption, check_only_with_cloud, open_backend
+from scripts.backend.choose import check_only_with_cloud, open_backend
 from scripts.observe.access_log import Entry, trace_of
 from scripts.terminal.console import CommandError, console
+from scripts.terminal.where import OnOption, Where
 
 _LOOK_SECONDS = 0.5
 _CLOUD_LOOK_SECONDS = 5.0  # Cloud Logging allows 60 reads a minute in a project
@@ -38,13 +39,13 @@ def logs(
     ] = "",
     trace: Annotated[str, typer.Option(help="Only the trace with this ID prefix.")] = "",
     follow: Annotated[bool, typer.Option("--follow", help="Keep printing new requests.")] = False,
-    cloud: CloudOption = False,
+    on: OnOption = Where.TWIN,
     stack: Annotated[
-        str, typer.Option(help="With --cloud: the stack. On the twin, shows all gateways.")
+        str, typer.Option(help="With --on cloud: the stack. On the twin, shows all gateways.")
     ] = "",
     minutes: Annotated[
         int | None,
-        typer.Option(min=1, max=43_200, help="With --cloud: how far back to look. Default: 60."),
+        typer.Option(min=1, max=43_200, help="With --on cloud: how far back to look. Default: 60."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the log lines as JSON.")] = False,
 ) -> None:
@@ -56,9 +57,9 @@ def logs(
         raise CommandError(f"--status: must be a status code such as 503 or 5xx, got {status!r}")
     if trace and not _TRACE.fullmatch(trace):
         raise CommandError(f"--trace: must be hexadecimal digits, got {trace!r}")
-    check_only_with_cloud(cloud=cloud, stack=stack, minutes=minutes)
+    check_only_with_cloud(cloud=on.is_cloud, stack=stack, minutes=minutes)
     wanted = Wanted(model, status, trace, minutes or _MINUTES)
-    with open_backend(stack, cloud=cloud) as backend:
+    with open_backend(stack, cloud=on.is_cloud) as backend:
         log = backend.access_log(wanted)
         while True:
             for entry in log.read():
@@ -66,4 +67,4 @@ def logs(
                 console.print(text, markup=False, soft_wrap=True)
             if not follow:
                 return
-            time.sleep(_CLOUD_LOOK_SECONDS if cloud else _LOOK_SECONDS)
+            time.sleep(_CLOUD_LOOK_SECONDS if on.is_cloud else _LOOK_SECONDS)

@@ -4,15 +4,16 @@ from typing import Annotated
 
 import typer
 
-from scripts.backend.choose import CloudOption, open_backend
+from scripts.backend.choose import open_backend
 from scripts.backend.recovery import pending_operations, reconcile
 from scripts.terminal.console import console
 from scripts.terminal.options import StackOption
+from scripts.terminal.where import OnOption, Where
 
 
 def recover(
     stack: StackOption = "local",
-    cloud: CloudOption = False,
+    on: OnOption = Where.TWIN,
     yes: Annotated[bool, typer.Option("--yes", help="Change the state without asking.")] = False,
 ) -> None:
     """Reconcile the state of a stack with the cloud after an interrupted run.
@@ -20,7 +21,7 @@ def recover(
     Imports finished creations, drops unfinished ones, and refreshes every resource. Changes only
     the state, and nothing if the last run completed. `up` and `down` do the same on the twin.
     """
-    with open_backend(stack, cloud=cloud) as backend:
+    with open_backend(stack, cloud=on.is_cloud) as backend:
         engine = backend.pulumi()
         pending = pending_operations(engine.deployment(stack), backend.find)
         for each in pending:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from scripts.backend.choose import CloudOption, open_backend
+from scripts.backend.choose import open_backend
 from scripts.backend.drift import Drift
 from scripts.shared.clusters import close
 from scripts.shared.dashboard_files import publish
@@ -19,6 +19,7 @@ from scripts.shared.replica_status import (
 from scripts.shared.weights_status import Waiting, find_waiting, print_waiting
 from scripts.terminal.console import console
 from scripts.terminal.options import JsonOption, StackOption, plan_of
+from scripts.terminal.where import OnOption, Where
 from twin.host.paths import TwinPaths
 
 
@@ -46,7 +47,7 @@ def as_json(
 
 
 def status(
-    stack: StackOption = "local", cloud: CloudOption = False, is_json: JsonOption = False
+    stack: StackOption = "local", on: OnOption = Where.TWIN, is_json: JsonOption = False
 ) -> None:
     """Show the replicas of a deployed stack: location, rung and hourly price.
 
@@ -54,7 +55,7 @@ def status(
     """
     check_stack(stack)
     plan = plan_of(stack)
-    with open_backend(stack, cloud=cloud) as backend:
+    with open_backend(stack, cloud=on.is_cloud) as backend:
         endpoint = backend.endpoint()
         clusters = backend.clusters()
         replicas = find_replicas(clusters, own_namespace(plan.names))
@@ -65,13 +66,13 @@ def status(
     if is_json:
         print(as_json(stack, replicas, endpoint, metrics, waiting, drift))
         return
-    print_waiting(waiting, stack)
+    print_waiting(waiting, stack, on)
     for each in drift:
         again = f"run make up STACK={stack} again to repair it"
         console.print(f"{each}; {again}", style="yellow", markup=False, soft_wrap=True)
     print_replicas(replicas)
     console.print(f"Gateway  {endpoint}")
-    if not cloud:
+    if on.is_twin:
         for url in publish(plan, TwinPaths.default()).values():
             console.print(f"Watch    {url}", soft_wrap=True)
     print_prometheus(metrics)

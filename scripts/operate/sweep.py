@@ -5,15 +5,16 @@ from typing import Annotated
 import typer
 
 from scripts.backend.backend import Backend, Leftover, Maker
-from scripts.backend.choose import CloudOption, check_only_with_cloud, open_backend
+from scripts.backend.choose import check_only_with_cloud, open_backend
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.exit_codes import ExitCode
+from scripts.terminal.where import OnOption, Where
 
 
 def sweep(
-    cloud: CloudOption = False,
+    on: OnOption = Where.TWIN,
     stack: Annotated[
-        str, typer.Option(help="With --cloud: the stack. On the twin, all stacks are checked.")
+        str, typer.Option(help="With --on cloud: the stack. On the twin, all stacks are checked.")
     ] = "",
     delete: Annotated[
         bool,
@@ -37,8 +38,8 @@ def sweep(
     for name, value in {"disks": disks, "yes": yes}.items():
         if value and not delete:
             raise CommandError(f"--{name}: must be omitted without --delete")
-    check_only_with_cloud(cloud=cloud, stack=stack)
-    with open_backend(stack, cloud=cloud) as backend:
+    check_only_with_cloud(cloud=on.is_cloud, stack=stack)
+    with open_backend(stack, cloud=on.is_cloud) as backend:
         left = backend.leftovers()
         if delete:
             left = _delete(backend, left, disks=disks, yes=yes)

@@ -46,8 +46,8 @@ def _snapshots(project: Project) -> Iterator[Finding]:
         )
         if owner == project.id:
             command = (
-                f"gke-inference models push --stack {project.stack} --model {name} --in-cluster"
-                f" --from-hub ORGANIZATION/MODEL --snapshot {short}"
+                f"gke-inference models push --stack {project.stack}{project.where.option}"
+                f" --model {name} --in-cluster --from-hub ORGANIZATION/MODEL --snapshot {short}"
             )
         yield _source(project, "snapshot", path, command, size_gib=size_gib, note=f"; {name}")
 

@@ -10,6 +10,7 @@ from infra.estimate.quota_needs import Need
 from infra.plan import Plan
 from scripts.images.registry import RegistryError
 from scripts.shared.google_cloud import Cloud, CloudError, ServiceDisabled
+from scripts.terminal.where import Where
 
 
 class State(StrEnum):
@@ -91,6 +92,8 @@ class Project:
     has_built: Callable[[str], bool] = lambda _: False
     """Returns whether the project runs an image of ours that no digest pins, by its placeholder in
     the lock. Google Cloud runs none."""
+    where: Where = Where.CLOUD
+    """Where the project is."""
 
     @property
     def id(self) -> str:

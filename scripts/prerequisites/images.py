@@ -75,7 +75,7 @@ def _unbuilt(project: Project, name: str, which: str) -> Finding:
         says = f"nothing builds it, because {build.unpinned[0]} has no digest"
         return Finding("image", which, missing, says, "gke-inference images pin")
 
-    prepare = f"gke-inference images prepare --stack {_owner(project)}"
+    prepare = f"gke-inference images prepare --stack {_owner(project)}{project.where.option}"
 
     def look() -> Finding:
         for url in _supply_chain(project, build):

@@ -37,12 +37,18 @@ def weights(project: Project) -> Iterator[Finding]:
                 yield _finding(project, each)
 
 
+def _push(project: Project, model: str) -> str:
+    """Return the command that uploads the weights of a model or an adapter."""
+    stack = f"--stack {project.stack}{project.where.option}"
+    return f"gke-inference models push {stack} --model {model} FOLDER"
+
+
 def _finding(project: Project, served: ServedModel) -> Finding:
     subject = "weights"
     name = f"{served.name} in {served.region}"
     path, version = split(served.weights.removeprefix("gs://"))
     bucket, _, folder = path.partition("/")
-    command = f"gke-inference models push --stack {project.stack} --model {served.name} FOLDER"
+    command = _push(project, served.name)
 
     def look() -> Finding:
         exists = project.plan.regions[served.region].settings.existing.bucket is not None
@@ -134,7 +140,7 @@ def _adapter(project: Project, served: ServedModel, adapter: str) -> Finding:
     folder = adapter_folder(model, adapter)
     subject, name = "adapter", f"{adapter} of {served.name} in {served.region}"
     pushed = adapter_folder(served.name, adapter)
-    command = f"gke-inference models push --stack {project.stack} --model {pushed} FOLDER"
+    command = _push(project, pushed)
 
     def look() -> Finding:
         try:

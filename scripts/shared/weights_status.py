@@ -8,6 +8,7 @@ from typing import Any
 from gke_inference.serving.launcher.spec import STATE
 from scripts.shared.clusters import Cluster, answering
 from scripts.terminal.console import console
+from scripts.terminal.where import Where
 from twin.wire.kube import Kube, KubeError
 
 
@@ -64,13 +65,13 @@ def _states(kube: Kube, namespace: str) -> dict[str, dict[str, Any]]:
     return {name: json.loads(text) for name, text in texts.items()}
 
 
-def print_waiting(found: list[Waiting], stack: str) -> None:
+def print_waiting(found: list[Waiting], stack: str, where: Where = Where.TWIN) -> None:
     """Print the waiting workloads, and the command that pushes weights."""
     for one in found:
         line = f"{one.workload} in {one.cluster}: no replica, waiting for weights: {one.waits_for}"
         console.print(line, soft_wrap=True, markup=False)
     if found:
-        command = f"gke-inference models push --stack {stack} --model MODEL FOLDER"
+        command = f"gke-inference models push --stack {stack}{where.option} --model MODEL FOLDER"
         console.print(
             f"Push them with {command}; the models then start automatically.\n", markup=False
         )

@@ -51,7 +51,7 @@ CHECKS = MappingProxyType(
         "images lock --dry-run": "A package lock is out of date.",
         "models verify": "An object is missing or differs from the manifest of its version.",
         "plan --stack": "No choice of hardware serves all models within the quotas and the budget.",
-        "preflight": "A model does not start on one of its rungs; with `--cloud`, something is "
+        "preflight": "A model does not start on one of its rungs; with `--on`, something is "
         "missing in the project, or, without `--allow-unseen`, cannot be seen.",
         "preview": "The update breaks a mandatory policy, or deletes or replaces a protected "
         "resource.",
@@ -60,7 +60,7 @@ CHECKS = MappingProxyType(
         "render": "With `--check`, the API server or the `gcp` provider rejects a rendered object; "
         "with `--git` or `--oci`, an image of a delivered object does not exist yet.",
         "schema --check": "The schema file is out of date.",
-        "sweep": "The twin, or with `--cloud` the stack's project, still has something of a stack.",
+        "sweep": "The twin, or with `--on cloud` the project, still has something of a stack.",
         "tools lock": "A checksum could not be read or has changed.",
         "up": "A quota of the twin is insufficient, the twin's cloud lacks something that the "
         "stack uses and does not create (a certificate, DNS zone, snapshot, disk image, build "

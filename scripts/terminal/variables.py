@@ -18,6 +18,12 @@ VARIABLES = (
         "GKE_INFERENCE_KEY",
         "key of a client, for `ask` and `accept` on a stack with [clients](../clients.md)",
     ),
+    Variable(
+        "GKE_INFERENCE_ON",
+        "`cloud` makes Google Cloud the default of `--on` "
+        "([operations](../operations.md#running-commands-in-google-cloud))",
+        "`twin`",
+    ),
     Variable("GKE_INFERENCE_TWIN_DIR", "folder of the twin", "`build/twin` of the checkout"),
     Variable(
         "GKE_INFERENCE_TOOLS",

@@ -10,11 +10,11 @@ import yaml
 
 from gke_inference.catalogue.input_error import InputError
 from infra.stack.problems import unread
-from scripts.backend.choose import CloudOption
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.options import JsonOption, StackOption
 from scripts.terminal.output_files import check_output
 from scripts.terminal.tables import Listing, figure, print_table
+from scripts.terminal.where import OnOption, Where
 from simulator.demand import Pattern, Traffic, default_day, read
 from simulator.demand.summary import Summary, pattern_from, summary_of
 
@@ -75,7 +75,7 @@ def record(
     out: OutOption,
     stack: StackOption = "local",
     since: Annotated[str, typer.Option(help="How far to look back, such as 7d or 12h.")] = "1d",
-    cloud: CloudOption = False,
+    on: OnOption = Where.TWIN,
 ) -> None:
     """Write a traffic file from the usage records of a platform. It has no prompts and no keys."""
     from scripts.client_keys import documents  # noqa: PLC0415 - the other commands need no stack
@@ -88,7 +88,7 @@ def record(
     try:
         begin = documents.utc_now() - documents.lifetime_of("--since", since)
         plan = records.plan_with_teams(stack)
-        count = write(records.of_plan(plan, begin, cloud=cloud), out)
+        count = write(records.of_plan(plan, begin, cloud=on.is_cloud), out)
     except (CloudError, KeyProblem) as error:
         raise CommandError(str(error)) from None
     if not count:

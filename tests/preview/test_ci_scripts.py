@@ -167,7 +167,7 @@ def test_gitlab_logs_in_with_the_identity_of_its_job(shell):
 )
 def test_an_update_leaves_a_stack_without_drift(shell, drift):
     # the check of the project asks Google itself, which has no stand-in here
-    up = [line for line in gitlab(".up") if "preflight --cloud" not in line]
+    up = [line for line in gitlab(".up") if "preflight --on cloud" not in line]
     assert len(up) == len(gitlab(".up")) - 1
     assert "created" in shell.run(up)
     assert "to create" not in shell.run(drift)

@@ -114,5 +114,5 @@ def _unbuilt(image: str) -> str:
     return (
         f'Failed to pull image "{image}": failed to resolve reference "{image}": no such host'
         " (the twin's rule agent.image.own; the project has a repository: build the image with"
-        " `gke-inference images prepare --twin`)"
+        " `gke-inference images prepare`)"
     )

@@ -1,4 +1,4 @@
-"""`recover --cloud` knows where Google shows each resource of the stacks and examples."""
+"""`recover --on cloud` knows where Google shows each resource of the stacks and examples."""
 
 import json
 from pathlib import Path

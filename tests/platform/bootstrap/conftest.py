@@ -30,7 +30,7 @@ class Project:
     def _arguments(self, *options: str) -> dict[str, Any]:
         program = str(Path(sys.executable).with_name("gke-inference"))
         return {
-            "args": [program, "bootstrap", "--stack", "dev", "--twin", *options],
+            "args": [program, "bootstrap", "--stack", "dev", *options],
             "cwd": REPOSITORY,
             "env": {**os.environ, "GKE_INFERENCE_TWIN_DIR": str(self.paths.root)},
             "text": True,

@@ -112,7 +112,7 @@ def test_a_model_is_tried_in_another_engine_and_both_are_read_by_their_pickers(
         over.set()
         for thread in threads:
             thread.join(30)
-    run(folder, paths, "accept", "--twin", *STACK, "--by", "Ada")
+    run(folder, paths, "accept", *STACK, "--by", "Ada")
     report = json.loads((paths.root.parent / "engines" / "acceptance.json").read_text())
     verdicts = {row["verdict"] for group in report["groups"].values() for row in group}
     assert verdicts <= {"met", "not checked"}

@@ -65,7 +65,7 @@ class Site:
 
 
 def identifier(paths: TwinPaths) -> str:
-    """Return the ID of the backend service of people, as `preflight --cloud` shows it."""
+    """Return the ID of the backend service of people, as `preflight --on` shows it."""
     (found,) = [
         str(each.outputs["generatedId"])
         for each in list_resources(paths)

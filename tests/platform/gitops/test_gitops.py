@@ -102,9 +102,10 @@ class Teams:
 
     def delivered(self, revision: str = "", wait: int = 180) -> tuple[int, dict]:
         options = ("--stack", TEAM, "--wait", str(wait), "--revision", revision, "--json")
-        status, said = self.run("delivery", "status", *options)
-        [cluster] = json.loads(said)
-        return status, cluster
+        command = ("delivery", "status", *options)
+        answer = example_checkout.run(self.folder, self.paths, *command, stderr=subprocess.PIPE)
+        [cluster] = json.loads(answer.stdout)
+        return answer.returncode, cluster
 
     def bring_up(self) -> str:
         """Bring up the platform and the team, and return the gateway's address."""

@@ -52,9 +52,7 @@ def test_up_is_refused_and_the_first_step_is_not(engine):
     assert (first["Repository"], first["Trigger"], first["Account"]) == (3, 3, 1)
     assert not {"Cluster", "Network"} & set(first)
 
-    with pytest.raises(
-        CheckFailedError, match="`gke-inference images prepare --stack prod --twin`"
-    ):
+    with pytest.raises(CheckFailedError, match="`gke-inference images prepare --stack prod`"):
         refuse_unbuilt("prod", engine.paths)
     platform, said = read("prod"), []
     cloud = twin_cloud(platform.project, platform.project_number, engine.paths)

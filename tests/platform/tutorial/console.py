@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from scripts.terminal.where import ON_TWIN
+
 _SECTION = re.compile(r"^## (\d+)\. ", re.MULTILINE)
 _ANY = "…"
 
@@ -63,7 +65,8 @@ def run(command: Command, folder: Path, environment: Mapping[str, str]) -> str:
         check=False,
     )
     assert answer.returncode == 0, f"{command.line}\n{answer.stdout}"
-    return answer.stdout
+    # every page of the twin says once where it works, and does not repeat it in each output
+    return "".join(line for line in answer.stdout.splitlines(True) if line != f"{ON_TWIN}\n")
 
 
 def unlike(shown: list[str], printed: str) -> str:

@@ -40,12 +40,12 @@ def test_a_model_is_served_once_a_job_has_pushed_its_weights(
         monkeypatch.setenv("HF_ENDPOINT", address)
         cli("up", "--stack", "local", "--no-weights")
         assert "no replica, waiting for weights" in cli("status", "--stack", "local")
-        push = ("models", "push", "--twin", "--stack", "local", "--model")
+        push = ("models", "push", "--stack", "local", "--model")
         said = cli(*push, MODEL, "--in-cluster", "--from-hub", "acme/llama", "--yes")
         assert f"{MODEL}: complete in acme-local-models-us-central1" in said
     for adapter in ("sql", "support"):
         cli(*push, f"{MODEL}/adapters/{adapter}", str(write_adapter(tmp_path / adapter)))
-    cli("models", "verify", "--twin", "--stack", "local", "--model", MODEL, "--deep")
+    cli("models", "verify", "--stack", "local", "--model", MODEL, "--deep")
     cli("up", "--stack", "local")
     endpoint = Engine(paths).outputs("local")["endpoint"]
     assert stream_chat(endpoint, MODEL, "Hello").text

@@ -268,7 +268,7 @@ def test_a_stray_pod_cannot_request_chips(platform, namespace: str, chips: int):
 def accepted(platform) -> dict[str, str]:
     """Run an acceptance and return the verdict of each subject, which all its rows have."""
     options = ("--by", "Ada", "--failover", "--yes")
-    answer = platform.cli("accept", "--twin", "--stack", "local", *options)
+    answer = platform.cli("accept", "--stack", "local", *options)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     folder = platform.paths.root.parent / "local"
     report = json.loads((folder / "acceptance.json").read_text())

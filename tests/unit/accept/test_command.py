@@ -17,6 +17,7 @@ from scripts.accept.run import run
 from scripts.accept.signing import Revision, revision, user
 from scripts.shared.google_cloud import CloudError
 from scripts.terminal.console import CommandError
+from scripts.terminal.where import Where
 from tests.unit.bootstrap.fake_google import refused
 from twin import daemon
 
@@ -109,7 +110,7 @@ def test_what_google_refuses_ends_the_command_in_one_line(monkeypatch, tmp_path)
 
     monkeypatch.setattr(reach, "in_google_cloud", none)
     with pytest.raises(CommandError, match="acme-inference-local: no Google credentials"):
-        accept("local", out=tmp_path)
+        accept("local", on=Where.CLOUD, out=tmp_path)
 
 
 def test_what_is_not_met_is_checked_again_until_it_is(platform):

@@ -1,4 +1,4 @@
-"""`recover --cloud`: unfinished creations that exist are taken over, others are forgotten."""
+"""`recover --on cloud`: unfinished creations that exist are taken over, others are forgotten."""
 
 import subprocess
 
@@ -7,6 +7,7 @@ import pytest
 from scripts.operate.recover import recover
 from scripts.shared.pulumi_cli import PulumiCli
 from scripts.terminal.console import CommandError
+from scripts.terminal.where import Where
 from tests.unit.backend.deployed_project import COMPUTE, PROJECT
 from tests.unit.bootstrap.fake_google import refused
 
@@ -40,7 +41,7 @@ def test_what_exists_is_imported_and_what_does_not_is_cleared(google, engine, ca
     pending, ran = engine
     google.resources[f"{COMPUTE}/{NETWORK}"] = {}
     pending += [creating(URN, name="acme-prod-net"), creating(CLUSTER, name="x", location="y")]
-    recover("prod", cloud=True, yes=True)
+    recover("prod", on=Where.CLOUD, yes=True)
     (arguments,) = ran
     assert arguments == (
         "refresh", "--yes", "--skip-preview", "--non-interactive", "--clear-pending-creates",
@@ -58,13 +59,13 @@ def test_a_connection_to_googles_services_exists_if_its_network_has_the_peering(
     names = ["servicenetworking-googleapis-com"] if has_peering else ["other"]
     google.resources[f"{COMPUTE}/{NETWORK}"] = {"peerings": [{"name": name} for name in names]}
     pending.append(creating(PEERING, network=NETWORK, service="servicenetworking.googleapis.com"))
-    recover("prod", cloud=True, yes=True)
+    recover("prod", on=Where.CLOUD, yes=True)
     identifier = f"{NETWORK.replace('/', '%2F')}:servicenetworking.googleapis.com"
     assert (identifier in ran[0]) is has_peering
 
 
 def test_a_run_that_ended_leaves_nothing_to_do(google, engine, capsys):
-    recover("prod", cloud=True)
+    recover("prod", on=Where.CLOUD)
     assert engine[1] == []
     assert "nothing to recover" in capsys.readouterr().out
 
@@ -73,11 +74,11 @@ def test_nothing_changes_where_google_does_not_show_whether_it_exists(google, en
     engine[0].append(creating(URN, name="acme-prod-net"))
     google.refusals[COMPUTE] = refused(403, "Required 'compute.networks.get'")
     with pytest.raises(CommandError, match=r"no permission at compute\.googleapis\.com"):
-        recover("prod", cloud=True, yes=True)
+        recover("prod", on=Where.CLOUD, yes=True)
     assert engine[1] == []
 
 
 def test_without_pulumi_on_the_path_the_error_names_it(google, monkeypatch):
     monkeypatch.setenv("PATH", "")
     with pytest.raises(CommandError, match=r"^pulumi: must be on PATH"):
-        recover("prod", cloud=True)
+        recover("prod", on=Where.CLOUD)

@@ -1,4 +1,4 @@
-"""`status`, `ask` and `logs` with `--cloud`: what a project shows, and what it refuses to show."""
+"""`status`, `ask` and `logs` in Google Cloud: what a project shows, and refuses to show."""
 
 import json
 from datetime import UTC, datetime
@@ -11,6 +11,7 @@ from scripts.operate.ask import ask
 from scripts.operate.logs import logs
 from scripts.operate.status import status
 from scripts.terminal.console import CommandError
+from scripts.terminal.where import Where
 from tests.unit.backend.deployed_project import PROJECT, pod, spot_node
 from tests.unit.bootstrap.fake_google import refused
 
@@ -19,7 +20,7 @@ GATE = f"{FIRST}/api/v1/namespaces/models/configmaps/weights-state"
 
 
 def shown(capsys):
-    status("prod", cloud=True, is_json=True)
+    status("prod", on=Where.CLOUD, is_json=True)
     return json.loads(capsys.readouterr().out)
 
 
@@ -51,7 +52,7 @@ def test_a_cluster_that_is_not_there_is_a_warning_beside_the_others(google, prod
     gone = prod.regions["us-central1"]
     where = f"container.googleapis.com/v1/projects/{PROJECT}/locations/{gone.location}/clusters"
     del google.resources[f"{where}/{gone.cluster_name}"]
-    status("prod", cloud=True, is_json=True)
+    status("prod", on=Where.CLOUD, is_json=True)
     assert "there is no cluster acme-prod-us-central1" in capsys.readouterr().err
 
 
@@ -60,7 +61,7 @@ def test_a_project_without_the_stack_names_what_is_missing(google):
     with pytest.raises(
         CommandError, match=r"must be up in project acme-inference-prod, got 'prod'"
     ):
-        status("prod", cloud=True)
+        status("prod", on=Where.CLOUD)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,7 @@ def test_a_project_without_the_stack_names_what_is_missing(google):
 def test_what_google_or_a_cluster_refuses_is_one_line(google, path, answer, says):
     google.refusals[path] = answer
     with pytest.raises(CommandError, match=says):
-        status("prod", cloud=True)
+        status("prod", on=Where.CLOUD)
 
 
 def test_a_cluster_without_a_dns_endpoint_is_named(google):
@@ -94,7 +95,7 @@ def test_a_cluster_without_a_dns_endpoint_is_named(google):
         if "/clusters/" in name:
             cluster["controlPlaneEndpointsConfig"] = {}
     with pytest.raises(CommandError, match="acme-prod-us-central1 has no DNS endpoint"):
-        status("prod", cloud=True)
+        status("prod", on=Where.CLOUD)
 
 
 def test_a_gateway_that_this_machine_cannot_reach_is_named_with_its_url(google, monkeypatch):
@@ -105,7 +106,7 @@ def test_a_gateway_that_this_machine_cannot_reach_is_named_with_its_url(google, 
     with pytest.raises(
         CommandError, match=r"^https://models\.example\.com: cannot be reached from"
     ):
-        ask("Hello", stack="prod", cloud=True)
+        ask("Hello", stack="prod", on=Where.CLOUD)
 
 
 LINE = {
@@ -126,7 +127,7 @@ LINE = {
 
 def test_lines_of_cloud_logging_read_as_those_of_the_twin(google, capsys):
     google.logs = [LINE]
-    logs(stack="prod", cloud=True, status="5xx", trace="0af7")
+    logs(stack="prod", on=Where.CLOUD, status="5xx", trace="0af7")
     assert capsys.readouterr().out.split("  ") == [
         "2026-11-22T12:40:48.202Z", "503", "4 ms", "-", "10.0.0.7", "0af76519",
         "POST /v1/chat/completions", "backend_timeout\n",
@@ -147,10 +148,10 @@ def test_cloud_logging_is_asked_for_the_gateways_of_the_stacks_network_only():
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"cloud": True}, r"^--stack: is required with --cloud$"),
-        ({"stack": "prod"}, r"^--stack: must be omitted without --cloud$"),
-        ({"minutes": 5}, r"^--minutes: must be omitted without --cloud$"),
-        ({"cloud": True, "stack": "prod", "model": "llama"}, r"^--model: must be omitted with"),
+        ({"on": Where.CLOUD}, r"^--stack: is required with --on cloud$"),
+        ({"stack": "prod"}, r"^--stack: must be omitted without --on cloud$"),
+        ({"minutes": 5}, r"^--minutes: must be omitted without --on cloud$"),
+        ({"on": Where.CLOUD, "stack": "prod", "model": "llama"}, r"^--model: must be omitted with"),
         ({"trace": '" OR true'}, r"^--trace: must be hexadecimal digits"),
     ],
 )

@@ -1,10 +1,11 @@
-"""`sweep --cloud`: what is left in a project, and what of it is removed."""
+"""`sweep --on cloud`: what is left in a project, and what of it is removed."""
 
 import pytest
 import typer
 
 from scripts.operate.sweep import sweep
 from scripts.terminal.console import CommandError
+from scripts.terminal.where import Where
 from tests.unit.backend.deployed_project import COMPUTE, LINKS, NETWORK, PROJECT
 from tests.unit.bootstrap.fake_google import refused
 
@@ -40,7 +41,7 @@ def answered(capsys, **options):
     """Run the command; return its exit code and its lines."""
     code = 0
     try:
-        sweep(cloud=True, stack="prod", **options)
+        sweep(on=Where.CLOUD, stack="prod", **options)
     except typer.Exit as ended:
         code = ended.exit_code
     return code, capsys.readouterr().out.splitlines()
@@ -110,7 +111,7 @@ def test_nothing_goes_without_a_yes(left, capsys, monkeypatch):
 def test_nothing_goes_while_a_cluster_may_still_use_it(left, capsys):
     left.make_cluster("us-central1", "acme-prod-us-central1")
     with pytest.raises(CommandError, match="must be used after the clusters are gone, got acme-"):
-        sweep(cloud=True, stack="prod", delete=True, yes=True)
+        sweep(on=Where.CLOUD, stack="prod", delete=True, yes=True)
     assert {method for method, _ in left.calls} == {"GET"}
 
 
@@ -129,7 +130,7 @@ def test_what_google_does_not_show_proves_nothing(google, answer):
     google.clear()
     google.refusals[f"{COMPUTE}/projects/{PROJECT}/aggregated/disks"] = answer
     with pytest.raises(CommandError, match=r"compute\.googleapis\.com"):
-        sweep(cloud=True, stack="prod")
+        sweep(on=Where.CLOUD, stack="prod")
 
 
 def test_an_operation_that_fails_is_the_error(left, capsys, monkeypatch):
@@ -138,4 +139,4 @@ def test_an_operation_that_fails_is_the_error(left, capsys, monkeypatch):
     with pytest.raises(
         CommandError, match=r"forwarding rule gkegw1-ours .*: is already being used"
     ):
-        sweep(cloud=True, stack="prod", delete=True, yes=True)
+        sweep(on=Where.CLOUD, stack="prod", delete=True, yes=True)

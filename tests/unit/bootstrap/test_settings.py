@@ -144,4 +144,4 @@ def test_the_values_for_ci_are_printed_for_a_stack_with_a_repository_only():
         "  pulumi preview -s staging",
     ]
     shown = next_commands(project, "staging", has_unbuilt_images=True)
-    assert shown[-2:] == ["  gke-inference images prepare --stack staging", without[-1]]
+    assert shown[-2:] == ["  gke-inference images prepare --stack staging --on cloud", without[-1]]

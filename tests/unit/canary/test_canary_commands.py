@@ -16,6 +16,7 @@ from scripts.canary import command
 from scripts.canary.command import run
 from scripts.canary.steps import Outcome
 from scripts.terminal.console import CommandError
+from scripts.terminal.where import Where
 
 MODEL = "llama-3.1-8b"
 BACK = f"--stack engines --model {MODEL}"
@@ -36,9 +37,11 @@ def told(monkeypatch) -> list[str]:
 
 
 def test_a_step_in_google_cloud_is_long_enough_for_its_metrics_to_arrive():
-    message = "--hold: must be 5m or more with --cloud, where metrics arrive minutes late, got '4m'"
+    message = (
+        "--hold: must be 5m or more with --on cloud, where metrics arrive minutes late, got '4m'"
+    )
     with pytest.raises(CommandError, match=re.escape(message)):
-        run("local", "any", hold="4m", patience="30m", cloud=True)
+        run("local", "any", hold="4m", patience="30m", on=Where.CLOUD)
 
 
 def tried(run: Any, share: int | None, last: int | None) -> Any:

@@ -159,7 +159,7 @@ def test_a_stack_that_is_not_up_on_the_twin_is_named_with_both_ways_out(tmp_path
     monkeypatch.setenv("GKE_INFERENCE_TWIN_DIR", str(tmp_path))
     prod = resolve(read("prod"))
     says = "--stack: must be a stack that is up on the twin, got 'prod'; "
-    says += "run make up STACK=prod, or add --cloud"
+    says += "run make up STACK=prod, or add --on cloud"
     with pytest.raises(CommandError) as error, open_secret("prod", prod, cloud=False):
         pass
     assert str(error.value) == says

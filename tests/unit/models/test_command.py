@@ -34,19 +34,23 @@ def cloud():
     return strict_storage.Cloud(*PROD)
 
 
+PLACE = "In Google Cloud, project acme-inference-prod\n"
+
+
 @pytest.fixture
 def run(cloud, monkeypatch, tmp_path, capsys):
     """Return a function that runs a command line and returns its code, output and errors."""
     monkeypatch.setattr(uploads, "_HASHES", tmp_path / "hashes.json")
     with strict_storage.serving(cloud) as address:
         monkeypatch.setenv(session.EMULATOR, address)
+        monkeypatch.setenv("GKE_INFERENCE_ON", "cloud")
 
         def call(*words):
             monkeypatch.setattr(sys, "argv", ["gke-inference", "models", *words])
             with pytest.raises(SystemExit) as ended:
                 main.main()
             said = capsys.readouterr()
-            return ended.value.code, said.out, said.err
+            return ended.value.code, said.out, said.err.removeprefix(PLACE)
 
         yield call
 
@@ -88,7 +92,7 @@ def without_credentials(run, monkeypatch, tmp_path):
 def test_without_credentials_a_push_names_both_ways_to_go_on(without_credentials, model):
     code, _, err = push(without_credentials, model)
     assert code == ExitCode.ERROR
-    assert "run 'gcloud auth application-default login', or add --twin" in err
+    assert "run 'gcloud auth application-default login', or use --on twin" in err
 
 
 def test_an_unknown_model_is_reported_before_missing_credentials(without_credentials, model):
@@ -98,9 +102,9 @@ def test_an_unknown_model_is_reported_before_missing_credentials(without_credent
 
 def test_the_twins_storage_is_not_there_without_a_twin(run, monkeypatch, tmp_path):
     monkeypatch.setenv("GKE_INFERENCE_TWIN_DIR", str(tmp_path / "none"))
-    code, _, err = run("verify", "--stack", "prod", "--twin")
+    code, _, err = run("verify", "--stack", "prod", "--on", "twin")
     assert code == ExitCode.ERROR
-    assert "--twin: must be used while the twin is up" in err
+    assert "--on: must be cloud while the twin is down, got 'twin'" in err
 
 
 def test_a_model_goes_to_the_bucket_of_each_region_and_becomes_current(run, model, cloud):
@@ -216,8 +220,8 @@ WRONG = {
         "--direct: must not be used with --in-cluster, which copies between regions, got true",
     ),
     "a token of the twin's job": (
-        ("--from-hub", "a/b", "--in-cluster", "--twin", "--token-secret", "hub"),
-        "--token-secret: must not be used with --twin, got 'hub'",
+        ("--from-hub", "a/b", "--in-cluster", "--on", "twin", "--token-secret", "hub"),
+        "--token-secret: must not be used with --on twin, got 'hub'",
     ),
     "no folder": (("/none",), "SOURCE: must be a folder with a model, got '/none'"),
 }

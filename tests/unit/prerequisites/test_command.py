@@ -1,4 +1,4 @@
-"""`gke-inference preflight --cloud`: the table, the exit code, and that nothing is written."""
+"""`gke-inference preflight --on cloud`: the table, the exit code, and that nothing is written."""
 
 import json
 from typing import Any
@@ -13,6 +13,7 @@ from scripts.prerequisites.run import GROUPS, run
 from scripts.shared import google_clients
 from scripts.shared.google_cloud import Cloud, ReadOnly, WriteRefused
 from scripts.terminal.console import CommandError
+from scripts.terminal.where import Where
 from tests.unit.bootstrap.fake_google import refused
 from twin.host.paths import TwinPaths
 from twin.world.capacity import GivenCertificate, World
@@ -32,7 +33,7 @@ def answered(capsys, **options: Any) -> tuple[int, dict[str, Any]]:
     """Run the command; return its exit code and its JSON."""
     code = 0
     try:
-        preflight("prod", cloud=True, as_json=True, **options)
+        preflight("prod", on=Where.CLOUD, as_json=True, **options)
     except typer.Exit as ended:
         code = ended.exit_code
     return code, json.loads(capsys.readouterr().out)
@@ -116,13 +117,13 @@ def test_no_credentials_end_the_command(monkeypatch):
 
     monkeypatch.setattr(google_clients, "connect", none)
     with pytest.raises(CommandError, match="acme-inference-prod: no Google credentials"):
-        preflight("prod", cloud=True)
+        preflight("prod", on=Where.CLOUD)
 
 
 def test_the_table_has_a_command_under_what_is_missing(connected, google, capsys):
     google.denied_permissions.add("storage.buckets.create")
     with pytest.raises(typer.Exit):
-        preflight("prod", cloud=True)
+        preflight("prod", on=Where.CLOUD)
     lines = capsys.readouterr().out.splitlines()
     at = next(n for n, line in enumerate(lines) if "storage.buckets.create" in line)
     assert lines[at].startswith("missing")
@@ -131,11 +132,9 @@ def test_the_table_has_a_command_under_what_is_missing(connected, google, capsys
     assert "Stack prod in project acme-inference-prod:" in lines[-1]
 
 
-@pytest.mark.parametrize("option", ["allow_unseen", "twin"])
-def test_options_of_the_cloud_are_refused_without_it(option):
-    name = option.replace("_", "-")
-    with pytest.raises(CommandError, match=f"--{name}: must be omitted without --cloud"):
-        preflight("prod", **{option: True})
+def test_unseen_requirements_are_accepted_only_where_a_project_is_read():
+    with pytest.raises(CommandError, match="--allow-unseen: must be omitted without --on"):
+        preflight("prod", allow_unseen=True)
 
 
 def test_a_twin_shows_what_it_keeps_and_says_what_it_does_not(prod, tmp_path):

@@ -28,6 +28,7 @@ TRIGGER = (
     "gke-inference-callout"
 )
 BUCKET = "acme-prod-models-us-central1"
+PUSH = "gke-inference models push --stack prod --on cloud --model"
 LLAMA = "llama-3.1-8b in us-central1"
 
 
@@ -162,7 +163,7 @@ def test_the_callout_comes_later_while_the_first_step_is_not_done(google, projec
     del google.resources[url]
     found = callout_of(changed)
     assert (found.state, found.is_problem) == (State.LATER, False)
-    assert found.command == "gke-inference images prepare --stack prod"
+    assert found.command == "gke-inference images prepare --stack prod --on cloud"
     assert found.says == f"build it once {'/'.join(url.split('/')[-2:])} exists"
 
 
@@ -171,7 +172,7 @@ def test_the_callout_comes_later_while_its_apis_are_off(google, project):
     google.refusals[REPOSITORIES] = refused(403, "has not been used", "SERVICE_DISABLED")
     found = callout_of(without_digests(project))
     assert (found.state, found.is_problem) == (State.LATER, False)
-    assert found.command == "gke-inference images prepare --stack prod"
+    assert found.command == "gke-inference images prepare --stack prod --on cloud"
     assert found.says == f"build it once {api} is on and repositories/engines exists"
 
 
@@ -180,7 +181,7 @@ def test_the_callout_is_in_no_public_registry_and_has_to_be_built(google, projec
     fill(google, changed)
     found = callout_of(changed)
     assert (found.state, found.is_problem) == (State.MISSING, True)
-    assert found.command == "gke-inference images prepare --stack prod"
+    assert found.command == "gke-inference images prepare --stack prod --on cloud"
 
 
 def test_without_triggers_the_repository_is_enough_to_build(google, project):
@@ -292,7 +293,10 @@ def test_weights_wait_for_the_bucket_that_up_makes(google, project):
     del google.objects[BUCKET]
     found = of(weights(project), LLAMA)
     assert found.state is State.LATER
-    assert found.command == "gke-inference models push --stack prod --model llama-3.1-8b FOLDER"
+    assert (
+        found.command
+        == "gke-inference models push --stack prod --on cloud --model llama-3.1-8b FOLDER"
+    )
     assert next(iter(adapters(project))).state is State.LATER
 
 
@@ -327,7 +331,10 @@ def test_weights_that_no_server_may_read_are_missing(google, project, name, cont
     found = of(weights(project), LLAMA)
     assert found.state is State.MISSING
     assert found.says.startswith(says)
-    assert found.command == "gke-inference models push --stack prod --model llama-3.1-8b FOLDER"
+    assert (
+        found.command
+        == "gke-inference models push --stack prod --on cloud --model llama-3.1-8b FOLDER"
+    )
 
 
 def test_a_bucket_that_nobody_shows_cannot_be_seen(google, project):
@@ -339,9 +346,7 @@ def test_an_adapter_must_be_beside_the_weights(google, project):
     del google.objects[BUCKET]["llama-3.1-8b/adapters/sql/adapter_config.json"]
     missing = [each for each in adapters(project) if each.state is State.MISSING]
     assert [each.name for each in missing] == ["sql of llama-3.1-8b in us-central1"]
-    assert missing[0].command == (
-        "gke-inference models push --stack prod --model llama-3.1-8b/adapters/sql FOLDER"
-    )
+    assert missing[0].command == (f"{PUSH} llama-3.1-8b/adapters/sql FOLDER")
 
 
 def test_an_adapter_must_be_whole_in_its_current_version(google, project):
@@ -411,6 +416,5 @@ def test_a_snapshot_of_the_own_project_is_made_by_the_job_of_the_weights(google,
     changed = replace(project, plan=resolve(platform))
     found = of(disks(changed), "projects/acme-inference-prod/global/snapshots/llama-70b")
     assert found.command == (
-        "gke-inference models push --stack prod --model llama-3.3-70b --in-cluster"
-        " --from-hub ORGANIZATION/MODEL --snapshot llama-70b"
+        f"{PUSH} llama-3.3-70b --in-cluster --from-hub ORGANIZATION/MODEL --snapshot llama-70b"
     )

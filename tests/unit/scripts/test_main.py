@@ -1,7 +1,6 @@
 """The program's help, which commands a command line loads, and how errors of the machine end."""
 
 import errno
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +21,7 @@ from scripts.app import (
     module_of,
 )
 from scripts.terminal.exit_codes import ExitCode
+from scripts.terminal.where import VARIABLE, Where
 from twin.host.paths import REPOSITORY
 
 
@@ -79,23 +79,21 @@ def test_a_paragraph_of_help_is_one_line_that_the_terminal_wraps():
     assert [text for text in texts if "\n" in text.replace("\n\n", "")] == []
 
 
-def options(command, path=()):
-    """Yield the path and the help of each option `--cloud` and `--twin`."""
+def places(command, path=()):
+    """Yield the path, the variable and the default of each option `--on`."""
     for parameter in command.params:
-        if {"--cloud", "--twin"} & set(parameter.opts):
-            yield " ".join(path), parameter.opts[0], parameter.help
+        if "--on" in parameter.opts:
+            yield " ".join(path), parameter.envvar, parameter.default
     for name, subcommand in getattr(command, "commands", {}).items():
-        yield from options(subcommand, (*path, name))
+        yield from places(subcommand, (*path, name))
 
 
-def test_each_option_of_twin_or_cloud_says_what_the_command_uses_without_it():
-    found = list(options(get_command(build_app())))
-    assert ("status", "--cloud") in {(path, option) for path, option, _ in found}
-    assert ("bootstrap", "--twin") in {(path, option) for path, option, _ in found}
-    other = {"--cloud": "the twin", "--twin": "in Google Cloud"}
-    # without `--cloud`, preflight reads no project
-    checked = [one for one in found if one[:2] != ("preflight", "--cloud")]
-    assert [one for one in checked if not re.search(f"instead of .*{other[one[1]]}", one[2])] == []
+def test_each_command_with_a_twin_and_a_cloud_uses_the_twin_unless_told_otherwise():
+    found = {path: rest for path, *rest in places(get_command(build_app()))}
+    # without `--on`, preflight reads no project
+    assert found.pop("preflight") == [None, None]
+    assert {"status", "bootstrap", "accept", "images prepare", "models push"} <= set(found)
+    assert {tuple(each) for each in found.values()} == {(VARIABLE, Where.TWIN)}
 
 
 @pytest.mark.parametrize(

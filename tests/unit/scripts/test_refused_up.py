@@ -165,7 +165,7 @@ def test_prod_is_not_started_before_its_images_are_built(paths):
     with pytest.raises(CheckFailedError) as error:
         refuse_unbuilt("prod", paths)
     assert str(error.value).startswith("prod: images.digests must have body-router, callout, ")
-    assert "`gke-inference images prepare --stack prod --twin` is the first" in str(error.value)
+    assert "`gke-inference images prepare --stack prod` is the first" in str(error.value)
     assert "\n" not in str(error.value)
 
 
