@@ -12,6 +12,7 @@ from scripts.docs.cli import cli_page
 from scripts.docs.components import components_page
 from scripts.docs.engine import engine_page, engine_plot
 from scripts.docs.environment import environment_page
+from scripts.docs.errors import errors_page
 from scripts.docs.exit_codes import exit_codes_page
 from scripts.docs.image_claims import diffusion_page
 from scripts.docs.invariants import invariants_page
@@ -91,6 +92,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/engine-model.md": lambda: NOTICE + engine_page(),
     "docs/reference/engines.md": lambda: NOTICE + abilities_page(),
     "docs/reference/environment.md": lambda: NOTICE + environment_page(),
+    "docs/reference/errors.md": lambda: NOTICE + errors_page(),
     "docs/reference/exit-codes.md": lambda: NOTICE + exit_codes_page(),
     "docs/reference/stack.md": lambda: NOTICE + stack_page(),
 }
