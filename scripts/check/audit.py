@@ -14,7 +14,7 @@ from gke_inference.catalogue.versions import version_key
 from scripts.shared.tool_setup import ensure_tools
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.exit_codes import ExitCode
-from scripts.terminal.options import JsonOption
+from scripts.terminal.output import Output, OutputOption, print_data
 from scripts.terminal.tables import Column, Listing, figure, print_table
 from twin.host.paths import REPOSITORY
 from twin.toolchain.find import tool
@@ -179,7 +179,7 @@ def audit(
         Path | None,
         typer.Option(help="Folder with a downloaded OSV database, instead of osv.dev."),
     ] = None,
-    as_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Check the locked Python and Go packages for known vulnerabilities. Exits 1 if there are any.
 
@@ -197,8 +197,8 @@ def audit(
         arguments = ["image", "--archive", str(image)]
         subject = str(image)
     found = scan(arguments, database)
-    if as_json:
-        print(json.dumps([asdict(one) for one in found], indent=1))
+    if output.is_data:
+        print_data([asdict(one) for one in found], output)
     else:
         packages = len({(one.package, one.version) for one in found})
         counted = f"{len(found)} known vulnerabilities of {packages} packages"

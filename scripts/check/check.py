@@ -1,11 +1,9 @@
 """`gke-inference check`: invariants of rendered objects, from this blueprint or any other."""
 
-import json
-import sys
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,7 +15,8 @@ from policies.objects.documents import UnreadableError, sources
 from policies.objects.world import World
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.exit_codes import ExitCode
-from scripts.terminal.options import JsonOption, check_words
+from scripts.terminal.options import check_words
+from scripts.terminal.output import Output, OutputOption, print_data
 from scripts.terminal.tables import Column, Listing, print_table, prose
 
 
@@ -32,16 +31,15 @@ def chosen(names: list[str]) -> list[Invariant[World]]:
     return [known[name].rule for name in names or known]
 
 
-def as_json(report: Report) -> str:
-    """Return a report as JSON: counts, and every finding with all its fields."""
+def as_data(report: Report) -> dict[str, Any]:
+    """Return a report as data: counts, and every finding with all its fields."""
     counts = {str(verdict): len(report.of(verdict)) for verdict in Verdict}
-    body = {
+    return {
         "objects": report.objects,
         "rules": report.rules,
         **counts,
         "findings": [asdict(finding) for finding in report.findings],
     }
-    return json.dumps(body, indent=1, ensure_ascii=False)
 
 
 def _table(findings: list[Finding]) -> Listing:
@@ -87,7 +85,7 @@ def check(
             metavar="PATHS", help="Folders or YAML files, such as build/STACK after `render`."
         ),
     ] = None,
-    json_output: JsonOption = False,
+    output: OutputOption = Output.TABLE,
     rule: Annotated[
         list[str] | None, typer.Option(help="Only this rule; repeat for more. Default: all.")
     ] = None,
@@ -110,8 +108,8 @@ def check(
     except UnreadableError as error:
         raise CommandError(str(error)) from error
     report = check_objects(read, chosen(rule or []))
-    if json_output:
-        sys.stdout.write(as_json(report) + "\n")
+    if output.is_data:
+        print_data(as_data(report), output)
     else:
         _print(report, every_unknown=unknown)
     if not report.is_sound or (strict and report.findings):

@@ -13,7 +13,8 @@ from scripts.check.preflight_cloud import check_project
 from scripts.shared.kernel_programs import run_kernels
 from scripts.terminal.console import CommandError, console, step
 from scripts.terminal.exit_codes import ExitCode
-from scripts.terminal.options import JsonOption, StackOption, plan_of
+from scripts.terminal.options import StackOption, plan_of
+from scripts.terminal.output import Output, OutputOption, print_data
 from scripts.terminal.tables import Listing, print_table, prose
 from scripts.terminal.where import Where, say_where
 from twin.host.paths import REPOSITORY
@@ -41,7 +42,7 @@ def preflight(
             help="With --on: exit 0 even if Google refuses to show something.",
         ),
     ] = False,
-    as_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Check that every model starts on every rung: memory, attention kernel, block table.
 
@@ -53,12 +54,12 @@ def preflight(
     plan = plan_of(stack)
     if on is not None:
         say_where(on, plan.platform.project)
-        check_project(plan, stack, on_twin=on.is_twin, as_json=as_json, allow_unseen=allow_unseen)
+        check_project(plan, stack, on_twin=on.is_twin, output=output, allow_unseen=allow_unseen)
         return
     found = list(lines(plan))
-    if as_json:
+    if output.is_data:
         checked = compiled(found)
-        print(json.dumps([_plain(one) for one in checked], indent=1))
+        print_data([_plain(one) for one in checked], output)
     else:
         with step(f"Checking {len(found)} rungs of {stack}"):
             checked = compiled(found)

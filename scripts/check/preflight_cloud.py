@@ -1,6 +1,5 @@
 """`gke-inference preflight --on`: the prerequisites of a stack in its project."""
 
-import json
 import socket
 from collections import Counter
 from dataclasses import asdict, replace
@@ -17,6 +16,7 @@ from scripts.shared.google_cloud import CloudError, ReadOnly
 from scripts.shared.quota_limits import CloudLimits, TwinLimits, quota_services
 from scripts.terminal.console import CommandError, console, step
 from scripts.terminal.exit_codes import ExitCode
+from scripts.terminal.output import Output, print_data
 from scripts.terminal.tables import Listing, print_table, prose
 from scripts.terminal.where import Where
 from twin.host.paths import TwinPaths
@@ -31,7 +31,7 @@ _STYLES: Final = {
 
 
 def check_project(
-    plan: Plan, stack: str, *, on_twin: bool, as_json: bool, allow_unseen: bool
+    plan: Plan, stack: str, *, on_twin: bool, output: Output, allow_unseen: bool
 ) -> None:
     """Check the prerequisites of a stack in its project, and print them.
 
@@ -39,7 +39,7 @@ def check_project(
         plan: The stack, resolved.
         stack: Its name.
         on_twin: Whether to use a twin instead of Google; it is started if needed.
-        as_json: Whether to print JSON instead of a table.
+        output: Form of the result.
         allow_unseen: Whether requirements that cannot be seen may pass.
 
     Raises:
@@ -52,11 +52,11 @@ def check_project(
     try:
         project = _started_twin(plan, stack) if on_twin else _cloud_project(plan, stack)
         with google_clients.plain_errors():
-            found = _with_progress(project, is_silent=as_json)
+            found = _with_progress(project, is_silent=output.is_data)
     except CloudError as error:
         raise CommandError(f"{plan.platform.project}: {error}") from None
-    if as_json:
-        print(json.dumps(_plain(project, found), indent=1))
+    if output.is_data:
+        print_data(_plain(project, found), output)
     else:
         _show(project, found, allow_unseen=allow_unseen)
     if any(is_failure(each, allow_unseen=allow_unseen) for each in found):

@@ -1,6 +1,5 @@
 """`gke-inference clients`: the keys and the usage of teams."""
 
-import json
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -26,11 +25,12 @@ from scripts.clients.reconcile import (
     print_comparison,
     recorded,
 )
-from scripts.clients.usage import FIELDS, added_up, as_csv, as_json, print_usage
+from scripts.clients.usage import FIELDS, added_up, as_csv, as_data, print_usage
 from scripts.shared.google_cloud import CloudError
 from scripts.terminal.console import CommandError, console, errors
 from scripts.terminal.exit_codes import ExitCode
-from scripts.terminal.options import JsonOption, StackOption, check_one, check_words
+from scripts.terminal.options import StackOption, check_one, check_words
+from scripts.terminal.output import Output, OutputOption, print_data
 from scripts.terminal.output_files import check_folder
 from scripts.terminal.tables import Listing, print_table
 from scripts.terminal.where import OnOption, Where
@@ -79,15 +79,16 @@ def create(
 
 @keys.command("list")
 def list_keys(
-    stack: StackOption = "local", on: OnOption = Where.TWIN, is_json: JsonOption = False
+    stack: StackOption = "local", on: OnOption = Where.TWIN, output: OutputOption = Output.TABLE
 ) -> None:
     """List the keys: ID, team and dates."""
     with _secret(stack, cloud=on.is_cloud) as (secret, _):
         _, found = secret.read()
     now = documents.utc_now()
-    if is_json:
+    if output.is_data:
         shown = [{**asdict(key), "valid": key.is_valid(now)} for key in found]
-        print(json.dumps([{k: v for k, v in one.items() if k != "sha256"} for one in shown]))
+        rows = [{k: v for k, v in one.items() if k != "sha256"} for one in shown]
+        print_data(rows, output)
         return
     print_keys(found, now)
 
@@ -153,7 +154,7 @@ def usage(
         Path | None, typer.Option("--csv", help="Also write the result to this file as CSV.")
     ] = None,
     on: OnOption = Where.TWIN,
-    is_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Show the requests, tokens and cost of each team, from the usage records.
 
@@ -172,8 +173,8 @@ def usage(
         raise CommandError(str(error)) from None
     if out is not None:
         out.write_text(as_csv(rows, fields), encoding="utf-8")
-    if is_json:
-        print(as_json(rows, fields))
+    if output.is_data:
+        print_data(as_data(rows, fields), output)
     else:
         print_usage(rows, fields)
 
@@ -183,7 +184,7 @@ def reconcile(
     stack: StackOption = "local",
     since: Annotated[str, typer.Option(help="How far to look back, such as 30d or 12h.")] = "1h",
     on: OnOption = Where.TWIN,
-    is_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Compare the tokens in the usage records with the engines' counters.
 
@@ -211,8 +212,8 @@ def reconcile(
         rows = compare(recorded(lines, bases, window), counters, estimated(lines, bases, window))
     except (CloudError, KeyProblem, QueryError) as error:
         raise CommandError(str(error)) from None
-    if is_json:
-        print(json.dumps([asdict(row) | {"agrees": row.agrees} for row in rows], indent=1))
+    if output.is_data:
+        print_data([asdict(row) | {"agrees": row.agrees} for row in rows], output)
     else:
         print_comparison(rows)
     if not all(row.agrees for row in rows):

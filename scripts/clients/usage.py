@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -118,9 +117,9 @@ def print_usage(rows: Sequence[Row], by: Sequence[str]) -> None:
     print_table(table)
 
 
-def as_json(rows: Sequence[Row], by: Sequence[str]) -> str:
-    """Return usage as JSON: an object for each row."""
-    return json.dumps([_plain(row, by) for row in rows], indent=1)
+def as_data(rows: Sequence[Row], by: Sequence[str]) -> list[dict[str, Any]]:
+    """Return usage as data: an object for each row."""
+    return [_plain(row, by) for row in rows]
 
 
 def as_csv(rows: Sequence[Row], by: Sequence[str]) -> str:

@@ -1,6 +1,5 @@
 """`gke-inference delivery`: the state of models that are delivered from Git."""
 
-import json
 import time
 from pathlib import Path
 from typing import Annotated
@@ -18,7 +17,8 @@ from scripts.shared.clusters import Cluster, close
 from scripts.shared.engine import check_stack
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.exit_codes import ExitCode
-from scripts.terminal.options import JsonOption, StackOption, plan_of
+from scripts.terminal.options import StackOption, plan_of
+from scripts.terminal.output import Output, OutputOption, print_data
 from scripts.terminal.where import OnOption, Where
 
 _LOOK_SECONDS = 1.0
@@ -41,7 +41,7 @@ def status(
         int, typer.Option(min=0, help="Maximum wait for every cluster to be synced, in seconds.")
     ] = 0,
     on: OnOption = Where.TWIN,
-    is_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Show the revision, errors and unfinished rollouts of each cluster.
 
@@ -60,8 +60,8 @@ def status(
                 break
             time.sleep(_LOOK_SECONDS)
         close(clusters)
-    if is_json:
-        print(json.dumps([one.as_json() for one in found], indent=1))
+    if output.is_data:
+        print_data([one.as_json() for one in found], output)
     else:
         print_delivered(found)
     if not is_done:

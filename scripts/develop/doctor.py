@@ -1,7 +1,6 @@
 """`gke-inference doctor`: checks that this machine can run the blueprint."""
 
 import errno
-import json
 import os
 import shutil
 import socket
@@ -9,13 +8,13 @@ import subprocess
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.text import Text
 
 from scripts.develop.doctor_checks import Facts, Program, Row, State, failures, rows
 from scripts.terminal.exit_codes import ExitCode
+from scripts.terminal.output import Output, OutputOption, print_data
 from scripts.terminal.tables import Listing, print_table, prose
 from twin.host import loopback_only
 from twin.host.inherited import open_files
@@ -44,15 +43,15 @@ _VERSION_SECONDS = 10
 
 
 def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Check this machine: Python, compiler, cache, disk, memory, ports, and what is on PATH.
 
     Exits 1 if a row is BAD; its remedy says what to do.
     """
     checked = rows(facts())
-    if as_json:
-        print(json.dumps([{**asdict(row), "state": row.state.value} for row in checked], indent=1))
+    if output.is_data:
+        print_data([{**asdict(row), "state": row.state.value} for row in checked], output)
     else:
         print_table(table(checked))
     if failures(checked):

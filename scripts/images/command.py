@@ -24,7 +24,8 @@ from scripts.shared.google_cloud import Cloud, CloudError
 from scripts.shared.pulumi_cli import PulumiCli
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.exit_codes import ExitCode
-from scripts.terminal.options import STACK_HELP, JsonOption, StackOption, stack_of
+from scripts.terminal.options import STACK_HELP, StackOption, stack_of
+from scripts.terminal.output import Output, OutputOption, print_data
 from scripts.terminal.where import OnOption, Where, say_where
 from twin.host.paths import REPOSITORY, TwinPaths
 from workloads.transfer.errors import TransferError
@@ -58,15 +59,15 @@ def list_images(
     sizes: Annotated[
         bool, typer.Option("--sizes", help="Show the size that a node pulls, from the registries.")
     ] = False,
-    as_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """List the images of a stack: release, digest, and what is left to do."""
     plan = _plan_of(stack)
     with _plain_errors():
         rows = images_actions.rows(plan.images, next(iter(plan.regions)), list(only or []))
         found = images_list.sizes_of(rows, Registry()) if sizes else None
-    if as_json:
-        print(images_list.as_json(rows, found))
+    if output.is_data:
+        print_data(images_list.as_data(rows, found), output)
     else:
         images_list.print_list(rows, found)
 

@@ -1,6 +1,5 @@
 """`gke-inference images list`: the images of a stack as a table and as JSON."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -35,9 +34,9 @@ def sizes_of(rows: Sequence[Row], registry: Registry) -> dict[str, Size]:
     return found
 
 
-def as_json(rows: Sequence[Row], sizes: dict[str, Size] | None) -> str:
-    """Return a list as JSON, with the sizes if they are given."""
-    return json.dumps([_facts(row, sizes) for row in rows], indent=1)
+def as_data(rows: Sequence[Row], sizes: dict[str, Size] | None) -> list[dict[str, Any]]:
+    """Return a list as data, with the sizes if they are given."""
+    return [_facts(row, sizes) for row in rows]
 
 
 def _facts(row: Row, sizes: dict[str, Size] | None) -> dict[str, Any]:

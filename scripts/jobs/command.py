@@ -1,19 +1,18 @@
 """`gke-inference jobs`: the jobs of teams, their queue and state, and why they wait."""
 
-import json
-
 from scripts.backend.choose import open_backend
 from scripts.jobs.listing import find_jobs, job_table
 from scripts.shared.clusters import close
 from scripts.shared.engine import check_stack
 from scripts.terminal.console import CommandError, console
-from scripts.terminal.options import JsonOption, StackOption
+from scripts.terminal.options import StackOption
+from scripts.terminal.output import Output, OutputOption, print_data
 from scripts.terminal.tables import print_table
 from scripts.terminal.where import OnOption, Where
 
 
 def jobs(
-    stack: StackOption = "local", on: OnOption = Where.TWIN, is_json: JsonOption = False
+    stack: StackOption = "local", on: OnOption = Where.TWIN, output: OutputOption = Output.TABLE
 ) -> None:
     """List the jobs in the queues of a deployed stack: queue, team, state, and why each waits."""
     check_stack(stack)
@@ -24,8 +23,8 @@ def jobs(
             raise CommandError(f"--stack: {rule}: {backend.label} has no cluster")
         found = find_jobs(clusters)
         close(clusters)
-    if is_json:
-        print(json.dumps({"stack": stack, "jobs": [one.as_json() for one in found]}, indent=1))
+    if output.is_data:
+        print_data({"stack": stack, "jobs": [one.as_json() for one in found]}, output)
         return
     if not found:
         console.print("No jobs.")

@@ -7,12 +7,13 @@ import typer
 
 from scripts.models import actions
 from scripts.models.direct import push_to
-from scripts.models.listing import as_json, print_list
+from scripts.models.listing import as_data, print_list
 from scripts.models.session import open_session, plain_errors
 from scripts.models.uploads import PushOptions, push_version
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.exit_codes import ExitCode
-from scripts.terminal.options import STACK_HELP, JsonOption, StackOption
+from scripts.terminal.options import STACK_HELP, StackOption
+from scripts.terminal.output import Output, OutputOption, print_data
 from scripts.terminal.output_files import check_folder
 from scripts.terminal.where import OnOption, Where
 from workloads.engine.weights_manifest import check_version
@@ -204,13 +205,13 @@ def list_models(
     stack: StackOption,
     model: ModelsOption = None,
     on: OnOption = Where.TWIN,
-    as_json_: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """List the versions in each region: size, complete or half-uploaded, and which is current."""
     with open_session(stack, on, workers=1) as session:
         rows = actions.rows(session, actions.chosen(session, model))
-    if as_json_:
-        print(as_json(rows))
+    if output.is_data:
+        print_data(as_data(rows), output)
     else:
         print_list(rows)
 

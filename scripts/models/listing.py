@@ -1,6 +1,5 @@
 """`models list`: the versions in each region, as a table or as JSON."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -48,8 +47,8 @@ def print_list(rows: Sequence[Row]) -> None:
     print_table(table)
 
 
-def as_json(rows: Sequence[Row]) -> str:
-    """Return the versions as JSON: an object for each model and bucket."""
+def as_data(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return the versions as data: an object for each model and bucket."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for row in rows:
         entry = found.setdefault(
@@ -63,4 +62,4 @@ def as_json(rows: Sequence[Row]) -> str:
         )
         if row.state is not None:
             entry["versions"].append({**asdict(row.state), "is_used": row.is_used})
-    return json.dumps(list(found.values()), indent=1)
+    return list(found.values())

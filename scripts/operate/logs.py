@@ -11,6 +11,7 @@ from scripts.backend.backend import Wanted
 from scripts.backend.choose import check_only_with_cloud, open_backend
 from scripts.observe.access_log import Entry, trace_of
 from scripts.terminal.console import CommandError, console
+from scripts.terminal.output import Output, OutputOption, print_data
 from scripts.terminal.where import OnOption, Where
 
 _LOOK_SECONDS = 0.5
@@ -47,7 +48,7 @@ def logs(
         int | None,
         typer.Option(min=1, max=43_200, help="With --on cloud: how far back to look. Default: 60."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the log lines as JSON.")] = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Show the access logs of the gateways. They never contain prompts.
 
@@ -63,8 +64,12 @@ def logs(
         log = backend.access_log(wanted)
         while True:
             for entry in log.read():
-                text = json.dumps(entry) if as_json else shown(entry)
-                console.print(text, markup=False, soft_wrap=True)
+                if output is Output.JSON:
+                    typer.echo(json.dumps(entry))  # one line for each, as programs read logs
+                elif output is Output.YAML:
+                    print_data([entry], output)
+                else:
+                    console.print(shown(entry), markup=False, soft_wrap=True)
             if not follow:
                 return
             time.sleep(_CLOUD_LOOK_SECONDS if on.is_cloud else _LOOK_SECONDS)

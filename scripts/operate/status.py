@@ -1,7 +1,7 @@
 """`gke-inference status`: the replicas of a stack, with location, rung and price."""
 
-import json
 from collections.abc import Sequence
+from typing import Any
 
 from scripts.backend.choose import open_backend
 from scripts.backend.drift import Drift
@@ -18,22 +18,23 @@ from scripts.shared.replica_status import (
 )
 from scripts.shared.weights_status import Waiting, find_waiting, print_waiting
 from scripts.terminal.console import console
-from scripts.terminal.options import JsonOption, StackOption, plan_of
+from scripts.terminal.options import StackOption, plan_of
+from scripts.terminal.output import Output, OutputOption, print_data
 from scripts.terminal.where import OnOption, Where
 from twin.host.paths import TwinPaths
 
 
-def as_json(
+def as_data(
     stack: str,
     replicas: list[Placement],
     endpoint: str,
     metrics: dict[str, str],
     waiting: Sequence[Waiting] = (),
     drift: Sequence[Drift] = (),
-) -> str:
-    """Return what `status` shows, as JSON."""
+) -> dict[str, Any]:
+    """Return what `status` shows, as data."""
     paid = Total.of(replicas)
-    body = {
+    return {
         "stack": stack,
         "replicas": [one.as_json() for one in replicas],
         "usd_per_hour": paid.usd_per_hour.value,
@@ -43,11 +44,10 @@ def as_json(
         "waiting_for_weights": [one.as_json() for one in waiting],
         "drift": [one.as_json() for one in drift],
     }
-    return json.dumps(body, indent=1)
 
 
 def status(
-    stack: StackOption = "local", on: OnOption = Where.TWIN, is_json: JsonOption = False
+    stack: StackOption = "local", on: OnOption = Where.TWIN, output: OutputOption = Output.TABLE
 ) -> None:
     """Show the replicas of a deployed stack: location, rung and hourly price.
 
@@ -63,8 +63,8 @@ def status(
         metrics = dict(backend.metrics())
         drift = backend.drift()
         close(clusters)
-    if is_json:
-        print(as_json(stack, replicas, endpoint, metrics, waiting, drift))
+    if output.is_data:
+        print_data(as_data(stack, replicas, endpoint, metrics, waiting, drift), output)
         return
     print_waiting(waiting, stack, on)
     for each in drift:

@@ -1,7 +1,6 @@
 """`gke-inference replay`: simulates replicas on a trace, without a cluster."""
 
 import errno
-import json
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +13,8 @@ from infra.stack.problems import unread
 from scripts.shared.calibration_files import CalibrationOption, calibration_of
 from scripts.shared.deployments import deployment_of
 from scripts.terminal.console import CommandError, console, errors
-from scripts.terminal.options import JsonOption, check_one, check_positive
+from scripts.terminal.options import check_one, check_positive
+from scripts.terminal.output import Output, OutputOption, print_data
 from scripts.terminal.tables import Listing, figure, measured, print_table
 from simulator.engine import compiled
 from simulator.engine.replay import (
@@ -86,7 +86,7 @@ def replay(
         float, typer.Option(help="SLO for the time per output token, in milliseconds.")
     ] = 100.0,
     calibration: CalibrationOption = None,
-    as_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Simulate replicas on a trace, faster than real time, to find out how many you need."""
     check_one("--routing", routing, sorted([*_ROUTES, _PICKER]))
@@ -112,8 +112,8 @@ def replay(
         for count in replicas or [1]:
             row = _row(_played(deployment, count, routing, seed, requests), slo)
             rows.append({"replicas": count, "rate_qps": offered, "routing": routing, **row})
-    if as_json:
-        typer.echo(json.dumps(rows, indent=1))
+    if output.is_data:
+        print_data(rows, output)
         return
     _print(rows, f"{trace}: {model} on {chips} x {accelerator} per replica")
 

@@ -1,6 +1,5 @@
 """`gke-inference traffic`: describes, converts and records traffic files."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +10,8 @@ import yaml
 from gke_inference.catalogue.input_error import InputError
 from infra.stack.problems import unread
 from scripts.terminal.console import CommandError, console
-from scripts.terminal.options import JsonOption, StackOption
+from scripts.terminal.options import StackOption
+from scripts.terminal.output import Output, OutputOption, print_data
 from scripts.terminal.output_files import check_output
 from scripts.terminal.tables import Listing, figure, print_table
 from scripts.terminal.where import OnOption, Where
@@ -41,11 +41,13 @@ def traffic_group() -> None:
 
 
 @traffic.command()
-def describe(file: FileArgument, model: ModelOption = None, as_json: JsonOption = False) -> None:
+def describe(
+    file: FileArgument, model: ModelOption = None, output: OutputOption = Output.TABLE
+) -> None:
     """Show the models, rates, lengths, shared prefixes and teams of a traffic file."""
     found = _summary(_read(file, model))
-    if as_json:
-        print(json.dumps(_plain(found), indent=1))
+    if output.is_data:
+        print_data(_plain(found), output)
     else:
         _print(found, file)
 
@@ -67,7 +69,7 @@ def convert(file: FileArgument, out: OutOption, model: ModelOption = None) -> No
 @traffic.command("schema")
 def print_schema() -> None:
     """Print the JSON Schema of patterns, for editors."""
-    print(json.dumps(Pattern.model_json_schema(), indent=1))
+    print_data(Pattern.model_json_schema(), Output.JSON)
 
 
 @traffic.command()
@@ -180,7 +182,7 @@ def _print_hours(found: Summary) -> None:
         table.add_row(str(hour), f"{rate:.3f}", "█" * round(_BAR * rate / (highest or 1)))
     print_table(table)
     if len(rates) > _MOST_ROWS:
-        console.print(f"{len(rates) - _MOST_ROWS} more hours: --json has all.")
+        console.print(f"{len(rates) - _MOST_ROWS} more hours: -o json has all.")
 
 
 def _plain(found: Summary) -> dict[str, Any]:

@@ -17,7 +17,7 @@ _STACKS = sorted(file.name.split(".")[1] for file in (REPOSITORY / "stacks").glo
     [pytest.param(name, marks=pytest.mark.soak if name != "local" else ()) for name in _STACKS],
 )
 def test_every_model_of_a_stack_would_start_on_every_rung(stack: str) -> None:
-    argv = [sys.executable, "-m", "scripts.main", "preflight", "--stack", stack, "--json"]
+    argv = [sys.executable, "-m", "scripts.main", "preflight", "--stack", stack, "-o", "json"]
     answer = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=REPOSITORY)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     found = json.loads(answer.stdout)

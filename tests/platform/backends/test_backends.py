@@ -212,7 +212,7 @@ def test_a_model_on_cloud_run_starts_with_a_request_and_ends_when_it_is_idle(pla
 
 def test_a_team_is_charged_for_what_its_key_used_and_a_revoked_key_opens_nothing(platform):
     def used() -> dict[str, Any]:
-        rows = json.loads(platform.cli("clients", "usage", "--json"))
+        rows = json.loads(platform.cli("clients", "usage", "-o", "json"))
         return {row["team"]: row for row in rows}.get("assistant", dict.fromkeys(COUNTED, 0))
 
     before = used()
@@ -225,7 +225,7 @@ def test_a_team_is_charged_for_what_its_key_used_and_a_revoked_key_opens_nothing
     assert after["usd"] > before["usd"]
 
     key_id = platform.key.split("_")[1]
-    (listed,) = json.loads(platform.cli("clients", "keys", "list", "--json"))
+    (listed,) = json.loads(platform.cli("clients", "keys", "list", "-o", "json"))
     assert (listed["team"], listed["id"]) == ("assistant", key_id)
     platform.cli("clients", "keys", "revoke", key_id)
     until(lambda: is_refused(platform.client), REVOKED_WITHIN_SECONDS)

@@ -96,7 +96,7 @@ def usage(paths: TwinPaths) -> list[dict]:
 
 def compared(checkout: Path, paths: TwinPaths) -> tuple[int, dict[str, dict[str, Any]]]:
     """Return the exit code of `clients reconcile`, and its rows of the model by kind."""
-    arguments = ("clients", "reconcile", *STACK, "--json")
+    arguments = ("clients", "reconcile", *STACK, "-o", "json")
     answer = example_checkout.run(checkout, paths, *arguments, stderr=subprocess.DEVNULL)
     rows = json.loads(answer.stdout) if answer.returncode < 2 else []
     return answer.returncode, {row["kind"]: row for row in rows if row["model"] == MODEL}
@@ -106,7 +106,7 @@ def check_records(checkout: Path, paths: TwinPaths, assistant: openai.OpenAI) ->
     """Answer a few hundred tokens, compare records and counters, and delete the record."""
     answer = ask(assistant, max_tokens=LONG_TOKENS, extra_body={"ignore_eos": True})
     assert answer.usage.completion_tokens == LONG_TOKENS
-    listed = json.loads(output_of(checkout, paths, "clients", "usage", *STACK, "--json"))
+    listed = json.loads(output_of(checkout, paths, "clients", "usage", *STACK, "-o", "json"))
     (team,) = [row for row in listed if row["team"] == "assistant"]
     assert team["completion_tokens"] >= LONG_TOKENS
 
@@ -164,7 +164,7 @@ def test_teams_have_keys_models_limits_and_records_of_what_they_used(
 
     check_records(checkout, paths, assistant)
 
-    listed = json.loads(output_of(checkout, paths, "clients", "keys", "list", "--json", *STACK))
+    listed = json.loads(output_of(checkout, paths, "clients", "keys", "list", "-o", "json", *STACK))
     assert sorted(each["team"] for each in listed) == ["assistant", "evaluation"]
     assert key not in json.dumps(listed)
     output_of(checkout, paths, "clients", "keys", "revoke", key.split("_")[1], *STACK)

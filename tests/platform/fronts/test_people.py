@@ -77,7 +77,7 @@ def identifier(paths: TwinPaths) -> str:
 
 def used(folder: Path, paths: TwinPaths) -> dict[tuple[str, ...], tuple[int, int]]:
     """Return requests and tokens of answers by team and subject."""
-    by = ("--by", "team", "--by", "subject", "--json")
+    by = ("--by", "team", "--by", "subject", "-o", "json")
     rows = json.loads(output_of(folder, paths, "clients", "usage", *STACK, *by))
     return {
         (row["team"], row["subject"]): (row["requests"], row["completion_tokens"]) for row in rows

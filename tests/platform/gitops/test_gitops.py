@@ -101,7 +101,7 @@ class Teams:
         return commit(self.serving)
 
     def delivered(self, revision: str = "", wait: int = 180) -> tuple[int, dict]:
-        options = ("--stack", TEAM, "--wait", str(wait), "--revision", revision, "--json")
+        options = ("--stack", TEAM, "--wait", str(wait), "--revision", revision, "-o", "json")
         command = ("delivery", "status", *options)
         answer = example_checkout.run(self.folder, self.paths, *command, stderr=subprocess.PIPE)
         [cluster] = json.loads(answer.stdout)

@@ -57,7 +57,7 @@ class Jobs:
     def shown(self) -> dict[str, dict[str, Any]]:
         """Return what `jobs` shows, by the name of the job."""
         ran = example_checkout.run(
-            self._folder, self._paths, "jobs", *STACK, "--json", stderr=subprocess.PIPE
+            self._folder, self._paths, "jobs", *STACK, "-o", "json", stderr=subprocess.PIPE
         )
         assert ran.returncode == 0, ran.stderr
         return {each["job"]: each for each in json.loads(ran.stdout)["jobs"]}

@@ -316,7 +316,7 @@ def change_by_hand(platform) -> list[str]:
 
 def test_a_twin_that_was_killed_and_changed_by_hand_is_repaired_by_up(platform):
     changed = change_by_hand(platform)
-    found = json.loads(platform.cli("status", "--stack", "local", "--json").stdout)["drift"]
+    found = json.loads(platform.cli("status", "--stack", "local", "-o", "json").stdout)["drift"]
     assert sorted(each["object"] for each in found) == sorted(changed)
     killed = processes.running(platform.paths)
     assert len(killed) > 6
@@ -326,7 +326,7 @@ def test_a_twin_that_was_killed_and_changed_by_hand_is_repaired_by_up(platform):
     assert answer.returncode == 0, answer.stdout + answer.stderr
     for name in changed:
         assert f"Repairing {name} in cluster acme-local-us-central1 " in answer.stdout
-    found = json.loads(platform.cli("status", "--stack", "local", "--json").stdout)
+    found = json.loads(platform.cli("status", "--stack", "local", "-o", "json").stdout)
     assert found["drift"] == []
     assert "llama-3-1-8b-gpu" in answer.stdout
     platform.engine = Engine(platform.paths)

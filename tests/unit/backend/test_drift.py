@@ -1,6 +1,5 @@
 """Objects that somebody deleted or changed are found by comparing the state with the clusters."""
 
-import json
 from copy import deepcopy
 from typing import Any
 
@@ -8,7 +7,7 @@ import pytest
 
 from scripts.backend.drift import Drift, drift_of, repair
 from scripts.backend.twin import TwinBackend
-from scripts.operate.status import as_json
+from scripts.operate.status import as_data
 from scripts.shared.clusters import Cluster
 from scripts.terminal.console import CommandError
 from twin.host.paths import TwinPaths
@@ -187,7 +186,7 @@ def test_a_refusal_of_the_engine_is_one_line():
 
 
 def test_status_names_what_is_missing_in_json():
-    shown = json.loads(as_json("local", [], "http://127.0.0.2", {}, (), [MISSING]))
+    shown = as_data("local", [], "http://127.0.0.2", {}, (), [MISSING])
     assert shown["drift"] == [
         {
             "object": "Deployment models/llama",

@@ -11,6 +11,7 @@ from scripts.operate.ask import ask
 from scripts.operate.logs import logs
 from scripts.operate.status import status
 from scripts.terminal.console import CommandError
+from scripts.terminal.output import Output
 from scripts.terminal.where import Where
 from tests.unit.backend.deployed_project import PROJECT, pod, spot_node
 from tests.unit.bootstrap.fake_google import refused
@@ -20,7 +21,7 @@ GATE = f"{FIRST}/api/v1/namespaces/models/configmaps/weights-state"
 
 
 def shown(capsys):
-    status("prod", on=Where.CLOUD, is_json=True)
+    status("prod", on=Where.CLOUD, output=Output.JSON)
     return json.loads(capsys.readouterr().out)
 
 
@@ -52,7 +53,7 @@ def test_a_cluster_that_is_not_there_is_a_warning_beside_the_others(google, prod
     gone = prod.regions["us-central1"]
     where = f"container.googleapis.com/v1/projects/{PROJECT}/locations/{gone.location}/clusters"
     del google.resources[f"{where}/{gone.cluster_name}"]
-    status("prod", on=Where.CLOUD, is_json=True)
+    status("prod", on=Where.CLOUD, output=Output.JSON)
     assert "there is no cluster acme-prod-us-central1" in capsys.readouterr().err
 
 

@@ -11,9 +11,10 @@ import pytest
 from scripts.clients import command
 from scripts.clients.command import usage
 from scripts.clients.records import filter_of, of_cloud, of_twin
-from scripts.clients.usage import added_up, as_csv, as_json
+from scripts.clients.usage import added_up, as_csv, as_data
 from scripts.shared.google_cloud import Cloud
 from scripts.terminal.console import CommandError
+from scripts.terminal.output import Output
 from twin.host.paths import TwinPaths
 
 SINCE = datetime(2026, 11, 22, tzinfo=UTC)
@@ -58,7 +59,7 @@ def test_answers_that_were_given_again_are_counted_with_what_they_saved():
     (team,) = added_up([record(cache="miss"), again, again], ("team",))
     assert (team.used.requests, team.used.reused) == (3, 2)
     assert team.used.saved_usd == pytest.approx(0.5)
-    assert json.loads(as_json([team], ("team",)))[0]["saved_usd"] == 0.5
+    assert as_data([team], ("team",))[0]["saved_usd"] == 0.5
 
 
 def test_usage_adds_up_by_several_names_at_once():
@@ -85,7 +86,7 @@ def test_files_have_the_figures_of_the_table():
     rows = added_up(RECORDS, ("team", "model"))
     (first, *_) = list(csv.DictReader(io.StringIO(as_csv(rows, ("team", "model")))))
     assert (first["team"], first["model"], first["prompt_tokens"]) == ("assistant", "llama", "20")
-    assert json.loads(as_json(rows, ("team", "model")))[0]["usd"] == 0.5
+    assert as_data(rows, ("team", "model"))[0]["usd"] == 0.5
 
 
 def test_the_twin_s_records_are_in_the_logs_of_its_gates(tmp_path):
@@ -126,7 +127,7 @@ def test_the_cloud_is_asked_page_by_page_for_records_alone():
 
 def test_several_groups_can_be_in_one_word(monkeypatch, capsys):
     monkeypatch.setattr(command.records, "of_plan", lambda *_, **__: RECORDS)
-    command.usage("prod", by=["team,day", "model"], since="1d", out=None, is_json=True)
+    command.usage("prod", by=["team,day", "model"], since="1d", out=None, output=Output.JSON)
     (first, *_) = json.loads(capsys.readouterr().out)
     assert list(first)[:3] == ["team", "day", "model"]
 

@@ -65,7 +65,7 @@ def push(run, model, *more):
 
 
 def listed(run):
-    _, out, _ = run("list", "--stack", "prod", "--model", "llama-3.1-8b", "--json")
+    _, out, _ = run("list", "--stack", "prod", "--model", "llama-3.1-8b", "-o", "json")
     return json.loads(out[out.index("[") :])
 
 
@@ -359,7 +359,7 @@ def test_an_adapter_is_pushed_listed_verified_and_removed_like_a_model(run, adap
     assert (code, err) == (ExitCode.OK, "")
     assert f"gs://{PROD[2]}/{SQL}: version v1 is current" in out
     assert f"{SQL}/v1/_MANIFEST.json" in cloud.names(PROD[0])
-    _, out, _ = run("list", *own, "--json")
+    _, out, _ = run("list", *own, "-o", "json")
     assert [each["versions"][0]["is_used"] for each in json.loads(out[out.index("[") :])] == [
         True
     ] * len(PROD)

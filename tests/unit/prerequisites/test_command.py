@@ -13,6 +13,7 @@ from scripts.prerequisites.run import GROUPS, run
 from scripts.shared import google_clients
 from scripts.shared.google_cloud import Cloud, ReadOnly, WriteRefused
 from scripts.terminal.console import CommandError
+from scripts.terminal.output import Output
 from scripts.terminal.where import Where
 from tests.unit.bootstrap.fake_google import refused
 from twin.host.paths import TwinPaths
@@ -33,7 +34,7 @@ def answered(capsys, **options: Any) -> tuple[int, dict[str, Any]]:
     """Run the command; return its exit code and its JSON."""
     code = 0
     try:
-        preflight("prod", on=Where.CLOUD, as_json=True, **options)
+        preflight("prod", on=Where.CLOUD, output=Output.JSON, **options)
     except typer.Exit as ended:
         code = ended.exit_code
     return code, json.loads(capsys.readouterr().out)

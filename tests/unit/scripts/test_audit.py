@@ -63,7 +63,7 @@ def test_of_several_fixes_the_lowest_that_is_newer_is_shown(scanner):
     scanner(1, json.dumps(report))
     (found,) = [
         one
-        for one in json.loads(run("--json").stdout)
+        for one in json.loads(run("-o", "json").stdout)
         if one["package"] == first["package"]["name"]
     ]
     assert (found["version"], found["fixed"]) == ("1.4.0", "2.1.0")
@@ -71,7 +71,7 @@ def test_of_several_fixes_the_lowest_that_is_newer_is_shown(scanner):
 
 def test_json_has_every_finding(scanner):
     scanner(1, REPORT.replace("CHECKOUT", str(REPOSITORY)))
-    found = json.loads(run("--json").stdout)
+    found = json.loads(run("-o", "json").stdout)
     assert [(one["package"], one["where"]) for one in found] == [
         ("example.com/leaky", "go.mod"), ("leaky-package", "requirements.lock")
     ]  # fmt: skip

@@ -8,6 +8,7 @@ import typer
 
 from scripts.check.check import check
 from scripts.terminal.console import CommandError
+from scripts.terminal.output import Output
 
 FIXTURES = Path(__file__).resolve().parents[2] / "contract" / "invariants"
 SOUND = FIXTURES / "sound.yaml"
@@ -55,7 +56,7 @@ def test_a_defect_ends_with_one_and_names_object_rule_field_and_fix(capsys):
 
 
 def test_json_has_every_field_of_a_finding(capsys):
-    code, text = run(capsys, DEFECT, **options(json_output=True, rule=["metrics-exist"]))
+    code, text = run(capsys, DEFECT, **options(output=Output.JSON, rule=["metrics-exist"]))
     assert code == 1
     body = json.loads(text)
     assert (body["broken"], body["rules"]) == (1, 1)

@@ -190,7 +190,7 @@ def test_the_go_compiler_that_is_used_is_named(go, is_new, missing, found):
 @pytest.mark.parametrize(("change", "code"), [({}, 0), ({"memory_gib": 0.5}, 1)])
 def test_the_exit_code_says_whether_a_row_is_bad(monkeypatch, change, code):
     monkeypatch.setattr(command, "facts", lambda: replace(GOOD, **change))
-    answer = CliRunner().invoke(build_app(("doctor",)), ["doctor", "--json"])
+    answer = CliRunner().invoke(build_app(("doctor",)), ["doctor", "-o", "json"])
     assert answer.exit_code == code
     states = {one["check"]: one["state"] for one in json.loads(answer.stdout)}
     assert states["memory"] == ("BAD" if change else "ok")

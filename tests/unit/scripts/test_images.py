@@ -23,6 +23,7 @@ from scripts.images.registry import Registry, RegistryError, host_of
 from scripts.shared.google_cloud import Cloud
 from scripts.terminal.console import CommandError
 from scripts.terminal.exit_codes import ExitCode
+from scripts.terminal.output import Output
 
 ONE, TWO = "sha256:" + "1a" * 32, "sha256:" + "2b" * 32
 
@@ -333,7 +334,7 @@ def listed(capsys, *, sizes=False, as_json=False):
 
 
 def test_a_list_as_json_has_every_reference_whole(capsys):
-    rows = json.loads(listed(capsys, as_json=True))
+    rows = json.loads(listed(capsys, output=Output.JSON))
     assert [row["image"] for row in rows] == resolve(read("prod")).images.needed
     pinned = [row for row in rows if row["is_pinned"]]
     assert pinned
@@ -353,7 +354,7 @@ def test_a_size_that_is_not_known_is_said_with_the_reason(capsys, monkeypatch):
     assert "2.00" in said
     assert "endpoint_picker" in said.splitlines()[-1]
     assert said.splitlines()[-1].endswith("weights_gate: no such host")
-    rows = {row["image"]: row for row in json.loads(listed(capsys, sizes=True, as_json=True))}
+    rows = {row["image"]: row for row in json.loads(listed(capsys, sizes=True, output=Output.JSON))}
     assert rows["vllm_gpu"]["size_bytes"] == 2**31
     assert rows["vllm_tpu"]["size_problem"] == "no such host"
 
@@ -395,7 +396,7 @@ def test_only_the_locks_that_were_asked_for_are_made(monkeypatch, capsys):
     [
         ("lock --stack prod", "--stack: is not an option of gke-inference images lock"),
         ("build --stack prod --sizes", "--sizes: is not an option of gke-inference images build"),
-        ("pin --json", "--json: is not an option of gke-inference images pin"),
+        ("pin --jsn", "--jsn: is not an option of gke-inference images pin"),
         ("pin --revision abc", "--revision: must be omitted without --stack"),
         ("list", "--stack: is required"),
         ("list --stack prod --only vlm_tpu", r"--only: .*did you mean 'vllm_tpu'\?"),

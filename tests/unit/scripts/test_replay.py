@@ -15,7 +15,7 @@ FITS = ["--flag=--max-model-len=8192"]
 
 
 def rows(*arguments):
-    result = CliRunner().invoke(build_app(("replay",)), ["replay", *arguments, "--json"])
+    result = CliRunner().invoke(build_app(("replay",)), ["replay", *arguments, "-o", "json"])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     assert result.exit_code == 0, result.output

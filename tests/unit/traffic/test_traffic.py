@@ -57,7 +57,7 @@ def pattern(tmp_path: Path) -> Path:
 
 
 def test_describe_shows_rates_by_hour_lengths_and_shared_prefixes(pattern: Path) -> None:
-    found = json.loads(run("describe", str(pattern), "--json"))
+    found = json.loads(run("describe", str(pattern), "-o", "json"))
     shown = run("describe", str(pattern))
 
     assert found["requests"] == pytest.approx(0.6 * 86_400, rel=0.04)
@@ -95,7 +95,16 @@ def test_a_name_in_the_file_is_mapped_and_bad_options_are_one_line(tmp_path: Pat
     )
 
     mapped = json.loads(
-        run("describe", str(file), "--json", "--model", "GPT-4=large", "--model", "ChatGPT=small")
+        run(
+            "describe",
+            str(file),
+            "-o",
+            "json",
+            "--model",
+            "GPT-4=large",
+            "--model",
+            "ChatGPT=small",
+        )
     )
 
     assert list(mapped["models"]) == ["large", "small"]
