@@ -27,7 +27,7 @@ def run(capsys, *paths, **options):
 
 def options(**given):
     return {
-        "json_output": False,
+        "output": Output.TABLE,
         "rule": None,
         "list_rules": False,
         "unknown": False,

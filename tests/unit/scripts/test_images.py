@@ -328,8 +328,8 @@ def test_no_two_images_have_one_name_in_a_repository():
     assert len(set(names)) == len(names)
 
 
-def listed(capsys, *, sizes=False, as_json=False):
-    images_command.list_images("prod", sizes=sizes, as_json=as_json)
+def listed(capsys, *, sizes=False, output=Output.TABLE):
+    images_command.list_images("prod", sizes=sizes, output=output)
     return capsys.readouterr().out
 
 
