@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from gke_inference.catalogue.accelerators import machine
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.node_placement import NodePlacement
 from gke_inference.catalogue.problems import join, one_of
@@ -117,6 +116,9 @@ def _check_places(where: str, region: str, here: list[RegionCapacity]) -> Iterat
             yield InputError(
                 path, f"must have a rung in {region}, the queue's region", capacity.name
             )
+        if any(not rung.chips for rung in capacity.rungs.values()):
+            rule = "must have an accelerator on every rung: quotas of a queue are chips"
+            yield InputError(path, rule, capacity.name)
         if capacity.spans_hosts and not capacity.has_tpu:
             rule = (
                 "must have rungs of one host, or TPU slices: jobs cannot use a group of GPU nodes"
@@ -136,7 +138,7 @@ def _check_topology(where: str, queue: Queue, here: list[RegionCapacity]) -> Ite
             yield InputError(path, rule, True)
             continue
         for rung in capacity.rungs.values():
-            if flavor.topology and machine(rung.accelerator, rung.machine_type).network is None:
+            if flavor.topology and rung.machine.network is None:
                 rule = f"must be false for {rung.machine_type}, whose location is not published"
                 yield InputError(path, rule, True)
 

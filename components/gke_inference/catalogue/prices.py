@@ -1,4 +1,6 @@
-"""Hourly prices of accelerators, from data/prices.csv. Unknown prices are None.
+"""Hourly prices of rungs, from data/prices.csv and for processors alone from `platform_prices`.
+
+Unknown prices are None.
 
 A GPU machine's price is accelerators plus host; a TPU chip's price includes its host. The price is
 `None` if a part is unknown, never a guess. Reservations cost as much as on-demand. Calendar
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from .accelerators import PROVISIONING, accelerator, machine
 from .data_file import UNVERIFIED
+from .platform_prices import UnitPrice, machine_price
 
 if TYPE_CHECKING:  # rungs need the SDK, prices do not
     from .rungs import Rung
@@ -62,6 +65,9 @@ class _Row:
 
 def rung_price(rung: "Rung", region: str, *, allow_partial: bool = False) -> Price | None:
     """Return the price of one replica on a rung, including all hosts."""
+    if not rung.chips:
+        is_spot = rung.provisioning == "spot"
+        return _of_machine(machine_price(rung.machine_type, region, is_spot=is_spot))
     one = price(
         rung.accelerator,
         region,
@@ -80,8 +86,17 @@ def committed_price(rung: "Rung", region: str, years: int) -> Price | None:
         region: Region.
         years: One of `COMMITTED_YEARS`.
     """
+    if not rung.chips:
+        return _of_machine(machine_price(rung.machine_type, region, years))
     one = committed_machine_price(rung.accelerator, region, years, machine_type=rung.machine_type)
     return None if one is None else _times(one, rung.hosts)
+
+
+def _of_machine(listed: UnitPrice | None) -> Price | None:
+    """Return the price of a machine without accelerators."""
+    if listed is None:
+        return None
+    return Price(round(listed.usd, 5), listed.source, listed.date, listed.confidence)
 
 
 def committed_machine_price(
