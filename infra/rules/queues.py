@@ -79,7 +79,10 @@ def _check_flavors(
             rule = f"must be a separate capacity: {owners[flavor.capacity]} uses it"
             yield InputError(path, rule, flavor.capacity)
         owners.setdefault(flavor.capacity, join("queues", name))
-        if capacity.is_mixed:
+        if any(rung.accelerator is None for rung in capacity.rungs):
+            rule = "must have an accelerator on every rung: quotas of a queue are chips"
+            yield InputError(path, rule, flavor.capacity)
+        elif capacity.is_mixed:
             rule = "must have rungs of one kind: a job requests either TPU chips or GPUs"
             yield InputError(path, rule, flavor.capacity)
         if capacity.node_pools is not None and not flavor.queued:
@@ -116,9 +119,6 @@ def _check_places(where: str, region: str, here: list[RegionCapacity]) -> Iterat
             yield InputError(
                 path, f"must have a rung in {region}, the queue's region", capacity.name
             )
-        if any(not rung.chips for rung in capacity.rungs.values()):
-            rule = "must have an accelerator on every rung: quotas of a queue are chips"
-            yield InputError(path, rule, capacity.name)
         if capacity.spans_hosts and not capacity.has_tpu:
             rule = (
                 "must have rungs of one host, or TPU slices: jobs cannot use a group of GPU nodes"

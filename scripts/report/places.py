@@ -59,8 +59,8 @@ class Step:
 
     @property
     def title(self) -> str:
-        """Title of its hardware."""
-        return self.rung.chip.title
+        """Title of the accelerator, or the machine type where there is none."""
+        return self.rung.chip.title if self.rung.chips else self.rung.machine_type
 
     @property
     def risk(self) -> str:

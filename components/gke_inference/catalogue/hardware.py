@@ -78,7 +78,7 @@ def _family(name: str) -> Accelerator:
         slices=(),
         tflops={},
         title=f"{name.upper()} processors",
-        zones={region: () for region in family_regions(name)},
+        zones=dict.fromkeys(family_regions(name), ()),
         zones_by_provisioning={},
     )
 

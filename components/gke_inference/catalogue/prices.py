@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from .accelerators import PROVISIONING, accelerator, machine
 from .data_file import UNVERIFIED
+from .hardware import CPU, hardware
 from .platform_prices import UnitPrice, machine_price
 
 if TYPE_CHECKING:  # rungs need the SDK, prices do not
@@ -65,9 +66,6 @@ class _Row:
 
 def rung_price(rung: "Rung", region: str, *, allow_partial: bool = False) -> Price | None:
     """Return the price of one replica on a rung, including all hosts."""
-    if not rung.chips:
-        is_spot = rung.provisioning == "spot"
-        return _of_machine(machine_price(rung.machine_type, region, is_spot=is_spot))
     one = price(
         rung.accelerator,
         region,
@@ -86,8 +84,6 @@ def committed_price(rung: "Rung", region: str, years: int) -> Price | None:
         region: Region.
         years: One of `COMMITTED_YEARS`.
     """
-    if not rung.chips:
-        return _of_machine(machine_price(rung.machine_type, region, years))
     one = committed_machine_price(rung.accelerator, region, years, machine_type=rung.machine_type)
     return None if one is None else _times(one, rung.hosts)
 
@@ -102,14 +98,16 @@ def _of_machine(listed: UnitPrice | None) -> Price | None:
 def committed_machine_price(
     name: str, region: str, years: int, *, machine_type: str
 ) -> Price | None:
-    """Return the price of one machine with its accelerators and a commitment.
+    """Return the price of one machine with its accelerators, if it has any, and a commitment.
 
     Args:
-        name: Accelerator, by its catalog name.
+        name: Accelerator, or machine family of a rung without one.
         region: Region.
         years: One of `COMMITTED_YEARS`.
-        machine_type: Machine type with the accelerator.
+        machine_type: Machine type.
     """
+    if hardware(name).kind == CPU:
+        return _of_machine(machine_price(machine_type, region, years))
     term = f"committed-{years}y"
     rows = _table().get((name, region, term), ())
     found = _whole_machine(rows, name, machine_type)
@@ -129,13 +127,13 @@ def price(
     machine_type: str,
     allow_partial: bool = False,
 ) -> Price | None:
-    """Return the price of one machine with its accelerators.
+    """Return the price of one machine with its accelerators, if it has any.
 
     Args:
-        name: Accelerator, by its catalog name.
+        name: Accelerator, or machine family of a rung without one.
         region: Region.
         provisioning: One of `accelerators.PROVISIONING`.
-        machine_type: Machine type with the accelerator.
+        machine_type: Machine type.
         allow_partial: Whether to return the accelerators' price if the host's is unknown.
 
     Raises:
@@ -144,6 +142,9 @@ def price(
     if provisioning not in PROVISIONING:
         known = ", ".join(PROVISIONING)
         raise ValueError(f"provisioning must be one of {known}, got {provisioning!r}")
+    if hardware(name).kind == CPU:
+        is_spot = provisioning == "spot"
+        return _of_machine(machine_price(machine_type, region, is_spot=is_spot))
     chips = machine(name, machine_type).chips
     if provisioning == "calendar" and accelerator(name).kind == "tpu":
         return _discounted(name, region, provisioning, machine_type=machine_type)

@@ -31,7 +31,7 @@ AcceleratorName = Annotated[str, OneOf(accelerator_names())]
 
 
 class RungSettings(Settings):
-    """One accelerator shape, or one machine type without accelerators, with one provisioning model."""
+    """One accelerator shape, or one machine type without one, with one provisioning model."""
 
     accelerator: AcceleratorName | None = None
     """Accelerator of the rung. By default, the nodes have processors alone, of `machine_type`."""
