@@ -1,7 +1,8 @@
 """Node objects as GKE registers them: labels, taints, capacity, reserved resources.
 
-Sources: rules `node.reserved`, `node.max-pods`; docs.cloud.google.com/kubernetes-engine/docs pages
-on node sizes, TPUs, GPUs, spot VMs and flex-start.
+Sources: rules `node.reserved`, `node.max-pods`, `node.arm.taint`;
+docs.cloud.google.com/kubernetes-engine/docs pages on node sizes, TPUs, GPUs, spot VMs and
+flex-start.
 """
 
 import json
