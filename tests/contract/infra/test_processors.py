@@ -175,7 +175,7 @@ def test_processors_are_what_a_gpu_model_falls_back_to(deployed: Deployed):
                         "flavors": [{"capacity": "processors", "chips": 4}],
                         "teams": {"ml": {"chips": {"processors": 4}}},
                     }
-                }
+                },
             ),
             "queues.jobs.flavors[0].capacity must have an accelerator on every rung: quotas of a"
             " queue are chips, got 'processors'",
