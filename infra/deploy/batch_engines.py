@@ -6,7 +6,6 @@ from typing import Final
 
 import pulumi
 
-from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.cluster.workload_identity import BucketAccessArgs, WorkloadIdentityArgs
 from gke_inference.intent.settings import EngineSettings
@@ -115,7 +114,7 @@ def _throughput(rung: Rung) -> dict[str, str]:
     if rung.kind == "tpu":
         tokens = _TPU_TOKENS.get(rung.accelerator)
     else:
-        is_large = accelerator(rung.accelerator).memory_gib >= _LARGE_GPU_GIB
+        is_large = rung.chip.memory_gib >= _LARGE_GPU_GIB
         is_large = is_large and "a100" not in rung.accelerator
         tokens = _LARGE_GPU_TOKENS if is_large else _GPU_TOKENS
     return {} if tokens is None else {_TOKENS_FLAG: str(tokens)}

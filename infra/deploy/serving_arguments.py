@@ -184,7 +184,7 @@ def scaling_args(
     model, kinds = served.settings, cast("Mapping[str, TargetKind]", target_kinds or {})
     by_kind: dict[str, AutoscalingArgs] = {}
     for kind, deployment in served.deployments.items():
-        fills = served.form is Form.PAIRED and kind == "gpu"
+        fills = kind == served.filling_kind
         by_kind[deployment] = AutoscalingArgs(
             cluster_location=region.location,
             cluster_name=region.cluster_name,
@@ -269,5 +269,5 @@ def monitoring_args(
     if served.chips_by_model:
         args["has_own_chips"] = True
     if len(server.deployments) > 1:
-        args["filled_deployment"] = server.deployments["tpu"]
+        args["filled_deployment"] = server.deployments[served.capacity.kinds[0]]
     return args

@@ -70,8 +70,7 @@ def _claims(served: ServedModel, zones: int) -> Iterator[Claim]:
     replicas = served.maximum + added
     if served.form is Form.PAIRED:
         # either Deployment may have to serve alone; a buffer is for the first
-        for kind, buffer in (("tpu", served.buffer), ("gpu", 0)):
-            of_kind = capacity.of_kind(kind)
+        for of_kind, buffer in zip(served.pair, (served.buffer, 0), strict=True):
             yield Claim(served.name, capacity, of_kind, replicas + buffer, zones, kept)
     else:
         who = f"{served.name} prefill" if served.role == "prefill" else served.name

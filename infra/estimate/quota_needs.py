@@ -9,14 +9,14 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.cloud_run import gpu_quota
 from gke_inference.catalogue.quotas import (
     Metric,
-    accelerator_metric,
     boot_disk,
     disk_metric,
     metric,
+    rung_metric,
+    vcpus_of,
 )
 from gke_inference.catalogue.rungs import Rung
 from infra.estimate.claims import Claim, claims, upgrades
@@ -203,10 +203,15 @@ def _node_requirements(
     rung, zones, where = capacity.rungs[at], capacity.zones[at], region.name
     if disk_zones is not None:
         zones = tuple(zone for zone in zones if zone in disk_zones)
-    chips = nodes * rung.chips_per_node
-    counted = accelerator_metric(rung.accelerator, rung.provisioning)
+    counted = rung_metric(rung.accelerator, rung.provisioning, rung.machine_type)
     is_elsewhere = rung.reservation_project is not None
-    if counted is not None and not is_elsewhere:
+    if counted is not None and not is_elsewhere and not rung.chips:
+        vcpus = nodes * vcpus_of(rung.machine_type)
+        yield QuotaRequirement(counted, where, "machine", who, vcpus, zones=zones)
+        every, title = metric("CPUS_ALL_REGIONS"), f"{who} in {where}"
+        yield QuotaRequirement(every, None, "machine", title, vcpus)
+    elif counted is not None and not is_elsewhere:
+        chips = nodes * rung.chips_per_node
         yield QuotaRequirement(
             metric=counted,
             region=where,
@@ -229,4 +234,4 @@ def _node_requirements(
 def _most(region: RegionPlan, rung: Rung) -> int | None:
     """Return the chip limit of node auto-provisioning, if the stack sets one."""
     limits = region.settings.auto_provisioning_limits or {}
-    return limits.get(accelerator(rung.accelerator).gke_type)
+    return limits.get(rung.gke_type)

@@ -195,10 +195,10 @@ def served(plan: Plan) -> list[Served]:
 def _lines(one: ServedModel) -> Iterator[Served]:
     rungs = tuple(one.rungs.values())
     if one.form is Form.PAIRED:
-        tpus, gpus = (tuple(one.capacity.of_kind(kind).values()) for kind in ("tpu", "gpu"))
-        yield Served(one.name, one.region, tpus + gpus, one.minimum, one.maximum)
+        first, second = (tuple(half.values()) for half in one.pair)
+        yield Served(one.name, one.region, first + second, one.minimum, one.maximum)
         if one.standby:
-            yield Served(one.name, one.region, gpus, one.standby, one.standby, STANDBY)
+            yield Served(one.name, one.region, second, one.standby, one.standby, STANDBY)
     else:
         role = PREFILL if one.role == PREFILL else SERVE
         yield Served(one.name, one.region, rungs, one.minimum, one.maximum, role)

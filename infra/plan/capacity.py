@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gke_inference.catalogue.accelerators import rdma_accelerators, region_of, zones_of
+from gke_inference.catalogue.accelerators import rdma_accelerators, region_of
+from gke_inference.catalogue.hardware import KINDS
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.node_networks import INTERFACE_NETWORKS, NodeNetwork
 from gke_inference.catalogue.node_placement import NodePlacement, can_be_compact
@@ -44,8 +45,8 @@ class RegionCapacity:
     zones: Mapping[int, tuple[str, ...]]
     """Zones that a rung's VMs may be in: all zones of the cluster if none are listed."""
     classes: Mapping[str, str]
-    """Compute classes by hardware kind: `tpu` and `gpu`, or only `any` where the stack creates the
-    node pools, since one class may then contain both kinds."""
+    """Compute classes by hardware kind, or only `any` where the stack creates the node pools, since
+    one class may then contain TPU and GPU."""
 
     @property
     def has_tpu(self) -> bool:
@@ -87,8 +88,14 @@ class RegionCapacity:
         """Rungs whose reservation the stack requests, by index in the stack."""
         return {at: rung for at, rung in self.rungs.items() if rung.reservation_machines}
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Kinds of hardware of its rungs, in the order of `KINDS`."""
+        here = {rung.kind for rung in self.rungs.values()}
+        return tuple(kind for kind in KINDS if kind in here)
+
     def of_kind(self, kind: str) -> dict[int, Rung]:
-        """Return the rungs of `tpu` or `gpu`, by index in the stack."""
+        """Return the rungs of a kind of hardware, by index in the stack."""
         return {at: rung for at, rung in self.rungs.items() if rung.kind == kind}
 
 
@@ -206,7 +213,7 @@ def _in_region(
         problems=problems,
         listed_zones=listed,
         zones={at: zones or cluster for at, zones in listed.items()},
-        classes=_classes(capacity, name, {rung.is_tpu for rung in own.values()}),
+        classes=_classes(capacity, name, {rung.kind for rung in own.values()}),
     )
 
 
@@ -264,16 +271,16 @@ def _close(rungs: Mapping[int, Rung], capacity: Capacity) -> list[int]:
 def _listed_zones(rung: Rung, region: str, cluster: tuple[str, ...]) -> tuple[str, ...]:
     if named := rung.reservation_zones or rung.zones:
         return named
-    listed = zones_of(rung.accelerator, region, rung.provisioning) or ()
+    listed = rung.zones_in(region) or ()
     return tuple(zone for zone in cluster if zone in listed)
 
 
-def _classes(capacity: Capacity, name: str, is_tpu: set[bool]) -> dict[str, str]:
-    if len(is_tpu) == 1:
-        return {"tpu" if is_tpu == {True} else "gpu": name}
+def _classes(capacity: Capacity, name: str, kinds: set[str]) -> dict[str, str]:
+    if len(kinds) == 1:
+        return dict.fromkeys(kinds, name)
     if capacity.node_pools is not None:
         return {"any": name}
-    return {kind: f"{name}-{kind}" for kind in ("tpu", "gpu")}
+    return {kind: f"{name}-{kind}" for kind in KINDS if kind in kinds}
 
 
 def rungs(capacity: RegionCapacity, kind: str = "any") -> list[RungArgs]:

@@ -6,7 +6,6 @@ oldest version with all required features may no longer be in any channel.
 
 from collections.abc import Iterator
 
-from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.versions import channel, gke_minimum, minor_of, version_key
 from infra.plan.resolve import RegionPlan
 from infra.plan.served import ServedModel
@@ -76,7 +75,7 @@ def _features(region: RegionPlan) -> Iterator[tuple[str, str]]:
         yield gke_minimum(FROM_ZERO), "batches.workers.min: 0"
     for capacity in region.used_capacity:
         for rung in capacity.rungs.values():
-            if least := accelerator(rung.accelerator).gke_minimum.get(settings.mode.value):
+            if least := rung.chip.gke_minimum.get(settings.mode.value):
                 yield least, rung.accelerator
             if rung.network == "rdma":
                 feature = "network-claims" if is_standard else "network-claims-autopilot"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from gke_inference.catalogue.engines import engine_names
+from gke_inference.catalogue.engines import engine, engine_names
 from gke_inference.catalogue.names import service_account_email
 from gke_inference.catalogue.versions import (
     Image,
@@ -185,19 +185,20 @@ def resolve_images(
 
 
 def _engines(models: Mapping[str, tuple[ServedModel, ...]]) -> frozenset[str]:
-    return frozenset(
-        f"{model.settings.engine}_{rung.kind}"
+    used = {
+        (model.settings.engine, rung.kind)
         for every in models.values()
         for model in every[0].roles
         for rung in model.capacity.settings.rungs
-    )
+    }
+    found = (engine(name).hardware.get(kind) for name, kind in used)
+    return frozenset(each.image for each in found if each is not None)
 
 
 def _every_engine(capacities: Iterable[Capacity]) -> frozenset[str]:
     kinds = {rung.kind for capacity in capacities for rung in capacity.rungs}
-    return frozenset(f"{engine}_{kind}" for engine in engine_names() for kind in kinds) & frozenset(
-        images()
-    )
+    able = (engine(name).hardware for name in engine_names())
+    return frozenset(each[kind].image for each in able for kind in kinds if kind in each)
 
 
 def _programs(platform: Platform, more: Iterable[str]) -> frozenset[str]:

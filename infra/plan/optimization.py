@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil
 
-from gke_inference.catalogue.accelerators import machine
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.intent.host_memory import request_gib
 from infra.plan.capacity import RegionCapacity, queue_region
@@ -92,7 +91,7 @@ def gib_of(model: Model) -> float:
 def job_hardware(model: Model, capacity: RegionCapacity) -> JobHardware:
     """Return what a job for a model takes of a node of a capacity."""
     rung = next(iter(capacity.rungs.values()))
-    entry = machine(rung.accelerator, rung.machine_type)
+    entry = rung.machine
     return JobHardware(
         rung=rung,
         cpus=max(1, int((entry.vcpus or 4) * _CPU_SHARE)),

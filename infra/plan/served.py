@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from gke_inference.catalogue.accelerators import zones_of
 from gke_inference.catalogue.rungs import Rung
 from infra.plan.canary import CanaryVersion
 from infra.plan.capacity import RegionCapacity
@@ -66,9 +65,9 @@ class ServedModel:
     maximum: int
     """Maximum number of replicas."""
     standby: int
-    """Warm GPU replicas of a paired model, 0 in other forms."""
+    """Warm replicas of a paired model on its second kind of hardware, 0 in other forms."""
     buffer: int
-    """Replicas for which empty nodes are kept for its first Deployment, TPU before GPU."""
+    """Replicas for which empty nodes are kept for its first Deployment."""
     namespace: str
     """Namespace of its pods."""
     object_name: str
@@ -88,8 +87,19 @@ class ServedModel:
 
     @property
     def buffer_rungs(self) -> Mapping[int, Rung]:
-        """The rungs that may hold its buffer: those of TPUs if it is paired."""
-        return self.capacity.of_kind("tpu") if self.form is Form.PAIRED else self.rungs
+        """The rungs that may hold its buffer: those of its first Deployment if it is paired."""
+        return self.pair[0] if self.form is Form.PAIRED else self.rungs
+
+    @property
+    def filling_kind(self) -> str | None:
+        """Hardware of the Deployment that adds a replica for each that the first cannot place."""
+        return self.capacity.kinds[-1] if self.form is Form.PAIRED else None
+
+    @property
+    def pair(self) -> tuple[Mapping[int, Rung], Mapping[int, Rung]]:
+        """The rungs of a paired model's first Deployment, and of the one that fills in for it."""
+        kinds = self.capacity.kinds
+        return self.capacity.of_kind(kinds[0]), self.capacity.of_kind(kinds[-1])
 
     @property
     def rungs(self) -> Mapping[int, Rung]:
@@ -141,6 +151,6 @@ class ServedModel:
         """
         listed = self.capacity.listed_zones[at]
         rung = self.rungs[at]
-        if not listed and not zones_of(rung.accelerator, self.region, rung.provisioning):
+        if not listed and not rung.zones_in(self.region):
             return None
         return tuple(zone for zone in listed if self.disk_zones is None or zone in self.disk_zones)

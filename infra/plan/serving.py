@@ -151,5 +151,4 @@ def _standby(model: Model) -> int:
 def _deployments(
     name: str, form: Form, role: str | None, capacity: RegionCapacity
 ) -> dict[str, str]:
-    kinds = [kind for kind in ("tpu", "gpu") if capacity.of_kind(kind)]
-    return deployment_names(object_name(name), form.value, role, kinds)
+    return deployment_names(object_name(name), form.value, role, capacity.kinds)

@@ -19,7 +19,7 @@ from infra.rules.existing import check_existing
 from infra.rules.front import check_front
 from infra.rules.gateway import check_gateway
 from infra.rules.guardrails import check_guardrails
-from infra.rules.images import check_attested, check_images, check_pinned, check_ray
+from infra.rules.images import check_arm, check_attested, check_images, check_pinned, check_ray
 from infra.rules.interfaces import check_interfaces
 from infra.rules.layers import check_layer, check_share
 from infra.rules.models import check_models
@@ -93,5 +93,6 @@ def check(platform: Platform, *, with_digests: bool = True) -> Iterator[InputErr
         if with_digests:
             yield from check_pinned(plan)
             yield from check_ray(plan)
+            yield from check_arm(plan)
             yield from check_attested(plan.images)
         yield from check_amount(plan)

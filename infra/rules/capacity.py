@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from gke_inference.capacity.node_settings import check_nodes
 from gke_inference.capacity.settings import check_blue_green, check_limits, check_upgrades
-from gke_inference.catalogue.accelerators import zones_of
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.problems import join
 from gke_inference.catalogue.rungs import Rung
@@ -72,7 +71,7 @@ def _check_places(
     for capacity in used:
         zones = platform.regions[capacity.region].zones
         for at, rung in capacity.rungs.items():
-            listed = zones_of(rung.accelerator, capacity.region, rung.provisioning)
+            listed = rung.zones_in(capacity.region)
             trusted = capacity.settings.rungs[at].allow_unlisted_zones
             if trusted or not listed or capacity.listed_zones[at]:
                 continue

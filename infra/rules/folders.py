@@ -150,7 +150,7 @@ def _check_lustre_nodes(platform: Platform) -> Iterator[InputError]:
             continue
         capacity = platform.capacity.get(model.capacity)
         rungs = () if capacity is None else capacity.rungs
-        others = [each.accelerator for each in rungs if each.accelerator.startswith("tpu")]
+        others = [each for each in rungs if each.is_tpu]
         if others:
             message = (
                 "must be filestore where a rung is a TPU: its nodes have secure boot, with which"

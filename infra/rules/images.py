@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import join, one_of
 from gke_inference.catalogue.versions import image as lock_image
@@ -107,6 +108,30 @@ def check_ray(plan: Plan) -> Iterator[InputError]:
                 f": {lock_image(_RAY_IMAGE).repository} has had no Ray since v0.19, and only the"
                 " image that this repository builds has it",
             )
+
+
+def check_arm(plan: Plan) -> Iterator[InputError]:
+    """Yield Arm rungs of models whose engine image comes from the stack's own repository.
+
+    `images prepare` builds, and `images mirror` copies, images of x86 alone.
+
+    Args:
+        plan: A resolved stack without other problems.
+    """
+    images = plan.platform.images
+    digests = {} if images is None else images.digests
+    for every in plan.models.values():
+        facts = engine(every[0].settings.engine)
+        for at, rung in every[0].rungs.items():
+            if not rung.is_arm:
+                continue
+            own = repository_names()[facts.hardware[rung.kind].image]
+            if own in digests:
+                yield InputError(
+                    join("capacity", every[0].capacity.name, "rungs", at, "machine_type"),
+                    f"must be of an x86 family while images.digests has {own}, an image of x86",
+                    rung.machine_type,
+                )
 
 
 def _ours(images: ImagesPlan) -> frozenset[str]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 
-from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.problems import join
 from gke_inference.catalogue.rungs import Rung
@@ -131,7 +130,7 @@ def check_placement(plan: Plan) -> Iterator[InputError]:
 
 def _problem(region: RegionPlan, capacity: RegionCapacity) -> InputError | None:
     where, close = join("capacity", capacity.name), capacity.compact_rungs
-    limits = [accelerator(capacity.rungs[at].accelerator).compact for at in close]
+    limits = [capacity.rungs[at].chip.compact for at in close]
     most = min(limit.most_nodes for limit in limits if limit is not None)
     pools = capacity.settings.node_pools
     if pools is not None:

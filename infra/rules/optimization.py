@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.problems import join, one_of
 from gke_inference.catalogue.quotas import boots_only_from_hyperdisk
@@ -74,7 +73,7 @@ def _check_place(platform: Platform, settings: Optimization) -> Iterator[InputEr
     if settings.team not in queue.teams:
         yield one_of(join(_AT, "team"), settings.team, sorted(queue.teams))
     kinds = {
-        accelerator(rung.accelerator).kind
+        rung.kind
         for flavor in queue.flavors
         if flavor.capacity in platform.capacity
         for rung in platform.capacity[flavor.capacity].rungs
@@ -188,7 +187,7 @@ def _check_hardware(
             rule = "must have a first flavor whose machines take Persistent Disks, for the model"
             yield InputError(join(_AT, "queue"), rule, found.rung.machine_type)
             return
-        memory = accelerator(found.rung.accelerator).memory_gib * found.rung.chips_per_node * _FIT
+        memory = found.rung.chip.memory_gib * found.rung.chips_per_node * _FIT
         if gib > found.memory_gib * _FIT:
             rule = f"must fit {found.memory_gib} GiB of main memory of {found.rung.label}"
             yield InputError(where, rule, Bare(f"{key}, {gib:.0f} GiB"))

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import one_of
 from gke_inference.personal.rules import check_callers, check_training
@@ -76,7 +75,7 @@ def _check_queue(platform: Platform, personal: PersonalImages) -> Iterator[Input
         rule = f"must be a team of queue {personal.queue} with shared_folder"
         yield InputError(f"{_AT}.team", rule, personal.team)
     kinds = {
-        accelerator(rung.accelerator).kind
+        rung.kind
         for flavor in queue.flavors
         if flavor.capacity in platform.capacity
         for rung in platform.capacity[flavor.capacity].rungs

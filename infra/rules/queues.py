@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from gke_inference.catalogue.accelerators import machine
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.node_placement import NodePlacement
 from gke_inference.catalogue.problems import join, one_of
@@ -80,7 +79,10 @@ def _check_flavors(
             rule = f"must be a separate capacity: {owners[flavor.capacity]} uses it"
             yield InputError(path, rule, flavor.capacity)
         owners.setdefault(flavor.capacity, join("queues", name))
-        if capacity.is_mixed:
+        if any(rung.accelerator is None for rung in capacity.rungs):
+            rule = "must have an accelerator on every rung: quotas of a queue are chips"
+            yield InputError(path, rule, flavor.capacity)
+        elif capacity.is_mixed:
             rule = "must have rungs of one kind: a job requests either TPU chips or GPUs"
             yield InputError(path, rule, flavor.capacity)
         if capacity.node_pools is not None and not flavor.queued:
@@ -136,7 +138,7 @@ def _check_topology(where: str, queue: Queue, here: list[RegionCapacity]) -> Ite
             yield InputError(path, rule, True)
             continue
         for rung in capacity.rungs.values():
-            if flavor.topology and machine(rung.accelerator, rung.machine_type).network is None:
+            if flavor.topology and rung.machine.network is None:
                 rule = f"must be false for {rung.machine_type}, whose location is not published"
                 yield InputError(path, rule, True)
 

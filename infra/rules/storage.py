@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.files.buckets import key_location, place_of
 from gke_inference.catalogue.input_error import Bare, InputError
@@ -66,7 +65,7 @@ def _mounts_model_bucket(platform: Platform, model: Model) -> bool:
     if not any(bucket_in(path) in {None, *own} for path in paths):
         return False
     hardware = engine(model.engine).hardware
-    kinds = {accelerator(rung.accelerator).kind for rung in platform.capacity[model.capacity].rungs}
+    kinds = {rung.kind for rung in platform.capacity[model.capacity].rungs}
     is_read = any(kind in hardware and not hardware[kind].streamed for kind in kinds)
     return bool(model.adapters) or (model.disk is None and is_read)
 

@@ -54,5 +54,5 @@ class Capacity(Settings):
 
     @property
     def is_mixed(self) -> bool:
-        """Whether it has both TPU and GPU rungs."""
-        return len({rung.is_tpu for rung in self.rungs}) > 1
+        """Whether its rungs have more than one kind of hardware."""
+        return len({rung.kind for rung in self.rungs}) > 1

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from gke_inference.catalogue.accelerators import accelerator, zones_of
+from gke_inference.catalogue.hardware import hardware, node_zones
 
 _SAID = {
     "reservation": "there for as long as the reservation; paid whether used or not",
@@ -27,17 +27,17 @@ def notes(word: str, region: str, provisioning: str) -> tuple[str, ...]:
     """Return notes on the availability of an accelerator in a region with a provisioning.
 
     Args:
-        word: Accelerator, in the user's word.
+        word: Accelerator, or machine family of a rung without one.
         region: Region.
         provisioning: One of `accelerators.PROVISIONING`.
     """
-    zones = zones_of(word, region, provisioning)
+    zones = node_zones(word, region, provisioning)
     found = [
         availability(provisioning),
         f"zones {', '.join(zone.rpartition('-')[2] for zone in zones)}"
         if zones
         else "zones not listed",
     ]
-    if minimum := accelerator(word).gke_minimum:
+    if minimum := hardware(word).gke_minimum:
         found.append(f"GKE {minimum['standard']} or later")
     return tuple(found)

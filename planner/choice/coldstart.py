@@ -74,7 +74,7 @@ def cold_start(
     """Return the cold start of one replica.
 
     Args:
-        kind: `tpu` or `gpu`.
+        kind: `tpu`, `gpu` or `cpu`.
         weights_gb: Weights in 10^9 bytes, over all hosts, which read in turn or share one source.
         provisioning: Provisioning of the node; None if the node exists.
         image: One of `IMAGES`.

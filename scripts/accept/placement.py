@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Final
 
-from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.serving.disaggregation import ROLE_LABEL
 from gke_inference.serving.pod_spec import MODEL_LABEL
@@ -25,7 +24,7 @@ def is_on(rung: Rung, labels: Mapping[str, str]) -> bool:
     chip = next((labels[key] for key in _ACCELERATORS if key in labels), None)
     bought = "reservation" if rung.provisioning == "calendar" else rung.provisioning
     return (
-        chip == accelerator(rung.accelerator).gke_type
+        chip == (rung.gke_type if rung.chips else None)
         and labels.get(_MACHINE) == rung.machine_type
         and (rung.topology is None or labels.get(_TOPOLOGY) == rung.topology)
         and provisioning_of(labels) == bought

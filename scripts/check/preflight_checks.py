@@ -6,6 +6,7 @@ from typing import Any
 
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.intent.fitting import loaded_model, whole_copies
+from gke_inference.intent.host_memory import host_memory
 from gke_inference.intent.intent import ServingIntent
 from gke_inference.sizing.architectures import Architecture, find_model, is_sdxl
 from gke_inference.sizing.image_memory import ImageCopy, check_copies_fit, copy_gib
@@ -78,6 +79,10 @@ def line(name: str, model: Model, rung: Rung) -> Line:
 
 def memory(intent: ServingIntent, rung: Rung) -> Check:
     """Return whether weights and the KV cache of one longest request fit, with the numbers."""
+    if not rung.chips and (host := host_memory(intent, rung)) is not None:
+        found, usable = host
+        says = f"{found.gib} GiB of main memory ({found.parts}) of {usable} for the pod"
+        return Check(found.gib <= usable, says, f"{found.gib} of {usable} GiB")
     if copies := whole_copies(intent):
         return _copy(rung, max(copies, key=lambda each: each.weights + each.adapters + each.room))
     load, asked = loaded_model(intent), intent.settings.tensor_parallel
@@ -161,6 +166,8 @@ def _call(
 
 
 def _why_not(rung: Rung, architecture: Architecture | None) -> str:
+    if not rung.chips:
+        return "none on processors"
     if rung.kind != "tpu":
         return f"not checked: {_NO_COMPILER}"
     if _generation(rung) not in GENERATIONS:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator
 
-from gke_inference.catalogue.accelerators import accelerator
+from gke_inference.catalogue.hardware import hardware
 from infra.estimate.claims import Claim, claims
 from infra.estimate.quota_needs import model_requirements, upgrade_requirements
 from infra.estimate.quota_nodes import QuotaRequirement, system_requirements
@@ -16,7 +16,7 @@ _AUTO = "auto_provisioning_limits"
 
 def auto_key(region: str, word: str) -> Key:
     """Return the key of the chips of an accelerator that a region's cluster may provision."""
-    return region, f"{_AUTO} {accelerator(word).gke_type}"
+    return region, f"{_AUTO} {hardware(word).gke_type}"
 
 
 def auto_limits(plan: Plan) -> dict[Key, int]:

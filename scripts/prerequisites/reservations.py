@@ -142,7 +142,7 @@ def _create(rung: Rung, owner: str, zone: str, machines: int) -> str:
     (2026-11-22).
     """
     count = max(machines, rung.hosts)
-    if rung.kind == "gpu" and rung.provisioning != "calendar":
+    if rung.kind != "tpu" and rung.provisioning != "calendar":
         return (
             f"gcloud compute reservations create {rung.reservation} --project={owner} --zone={zone}"
             f" --machine-type={rung.machine_type} --vm-count={count} --require-specific-reservation"

@@ -275,7 +275,7 @@ class _Describer:
         if scaler is not None:
             replicas = max(replicas, scaler.minimum)
         pods = tuple(_pods(template, hosts, served.namespace, name, items))
-        tpu = served.deployments.get("tpu")
+        filled = served.deployments.get(served.capacity.kinds[0])
         metrics = () if scaler is None else scaler.metrics
         return Workload(
             name=name,
@@ -287,7 +287,9 @@ class _Describer:
             scaler=scaler,
             signals=_signals(served, metrics),
             follows={
-                metric.name: tpu for metric in metrics if metric.is_external and tpu is not None
+                metric.name: filled
+                for metric in metrics
+                if metric.is_external and filled is not None
             },
             grace_seconds=float(template["spec"].get("terminationGracePeriodSeconds", 30)),
         )

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.prices import rung_price
 from gke_inference.catalogue.rungs import Rung
 from infra.plan import Plan, RegionCapacity, RegionPlan, ServedModel
@@ -60,8 +59,8 @@ class Step:
 
     @property
     def title(self) -> str:
-        """Title of the accelerator."""
-        return accelerator(self.rung.accelerator).title
+        """Title of the accelerator, or the machine type where there is none."""
+        return self.rung.chip.title if self.rung.chips else self.rung.machine_type
 
     @property
     def risk(self) -> str:

@@ -5,7 +5,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from gke_inference.catalogue.accelerators import Accelerator, accelerator, accelerator_names
+from gke_inference.catalogue.accelerators import Accelerator, catalogue_labels, names_by_gke_type
+from gke_inference.catalogue.hardware import CPU, hardware
+from gke_inference.catalogue.machine_types import rung_families
+from gke_inference.catalogue.quotas import family_of
 from planner.amount import Amount
 from planner.choice.cost import amount_of, machine_price
 from scripts.shared.clusters import Cluster, of_twin
@@ -17,6 +20,8 @@ _ENGINE = "model-server"
 _WAITS = "waits for a node"
 _AT_REST = ("ready", _WAITS)
 _TPU, _GPU = "cloud.google.com/gke-tpu-accelerator", "cloud.google.com/gke-accelerator"
+_MACHINE = "node.kubernetes.io/instance-type"
+_CLASS = catalogue_labels()["compute_class"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +34,7 @@ class Placement:
     state: str
     """`ready`, or the reason why it is not."""
     rung: str
-    """Accelerator, shape and provisioning; empty while there is no node."""
+    """Accelerator, shape and provisioning, or machine and provisioning; empty without a node."""
     zone: str
     usd_per_hour: Amount | None
     """List price of the node, with its unpriced parts; None while there is no node."""
@@ -44,13 +49,14 @@ class Placement:
         }
 
 
-def _accelerator_of(labels: dict[str, str]) -> Accelerator | None:
+def _hardware_of(labels: dict[str, str]) -> Accelerator | None:
+    """Return a node's accelerator, or the family of one in a compute class that has none."""
     wanted = labels.get(_TPU) or labels.get(_GPU)
-    for name in accelerator_names():
-        found = accelerator(name)
-        if found.gke_type == wanted:
-            return found
-    return None
+    if wanted is not None:
+        name = names_by_gke_type().get(wanted)
+        return None if name is None else hardware(name)
+    family = family_of(labels.get(_MACHINE, ""))
+    return hardware(family) if _CLASS in labels and family in rung_families() else None
 
 
 def provisioning_of(labels: Mapping[str, str]) -> str:
@@ -79,13 +85,15 @@ def _state(pod: dict[str, Any]) -> str:
 
 def _placement(cluster: Cluster, pod: dict[str, Any], node: dict[str, Any]) -> Placement:
     labels: dict[str, str] = node.get("metadata", {}).get("labels", {})
-    chip = _accelerator_of(labels)
+    chip = _hardware_of(labels)
     rung, cost = "", None
     if chip is not None:
         provisioning = provisioning_of(labels)
-        machine = labels["node.kubernetes.io/instance-type"]
+        machine = labels[_MACHINE]
         shape = labels.get("cloud.google.com/gke-tpu-topology") or machine
-        rung = f"{chip.name} {shape} {provisioning}"
+        rung = (
+            f"{shape} {provisioning}" if chip.kind == CPU else f"{chip.name} {shape} {provisioning}"
+        )
         cost = amount_of(
             machine_price(chip.name, cluster.region, provisioning, machine), rung, cluster.region
         )

@@ -67,7 +67,7 @@ def print_replicas(replicas: list[Placement]) -> None:
     """Print replicas with their rung and price, and their total cost."""
     print_table(replica_table(replicas))
     paid = Total.of(replicas)
-    console.print(f"Accelerator nodes at list price: {paid.usd_per_hour:$.2f} per hour")
+    console.print(f"Nodes of replicas at list price: {paid.usd_per_hour:$.2f} per hour")
     for text in price_notes([paid.usd_per_hour]):
         console.print(f"[dim]{text}[/dim]")
     console.print()

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from gke_inference.catalogue.hardware import KINDS
 from gke_inference.serving.launcher.spec import STATE
 from scripts.shared.clusters import Cluster, answering
 from scripts.terminal.console import console
@@ -49,7 +50,7 @@ def find_waiting(clusters: Iterable[Cluster], namespace: str) -> list[Waiting]:
 
 
 def _model_of(workload: str) -> str:
-    for kind in ("tpu", "gpu"):
+    for kind in KINDS:
         workload = workload.removesuffix(f"-{kind}")
     return workload
 

@@ -1,7 +1,6 @@
 """Machine types: vCPUs, memory, accelerators, and the types of each family.
 
-Accelerator machines come from the catalog of the components, general-purpose machines from their
-naming rule (FAMILY-KIND-VCPUS, docs.cloud.google.com/compute/docs/general-purpose-machines).
+All of them come from the catalog of the components.
 """
 
 from collections.abc import Iterator
@@ -16,31 +15,11 @@ from gke_inference.catalogue.accelerators import (
     zones_of,
 )
 from gke_inference.catalogue.accelerators import machine as entry_of
+from gke_inference.catalogue.machine_types import memory_gib, sized_machine_types
 
 Provisioning = Literal["on-demand", "spot", "flex-start", "reservation"]
 """The provisioning model of a machine, which affects its availability."""
 
-_SIZES: dict[str, tuple[int, ...]] = {
-    "c2": (4, 8, 16, 30, 60),
-    "c2d": (2, 4, 8, 16, 32, 56, 112),
-    "c3": (4, 8, 22, 44, 88, 176),
-    "c3d": (4, 8, 16, 30, 60, 90, 180, 360),
-    "c4": (2, 4, 8, 16, 24, 32, 48, 96, 144, 192, 288),
-    "c4a": (1, 2, 4, 8, 16, 32, 48, 64, 72),
-    "c4d": (2, 4, 8, 16, 32, 48, 64, 96, 192, 384),
-    "e2": (2, 4, 8, 16, 32),
-    "n1": (1, 2, 4, 8, 16, 32, 64, 96),
-    "n2": (2, 4, 8, 16, 32, 48, 64, 80, 96, 128),
-    "n2d": (2, 4, 8, 16, 32, 48, 64, 80, 96, 128, 224),
-    "n4": (2, 4, 8, 16, 32, 48, 64, 80),
-    "t2d": (1, 2, 4, 8, 16, 32, 48, 60),
-}
-_GIB_PER_VCPU: dict[str, dict[str, float]] = {
-    "standard": {"n1": 3.75, "c4": 3.75, "c4d": 3.875},
-    "highmem": {"n1": 6.5, "c4": 7.75, "c4d": 7.875},
-    "highcpu": {"n1": 0.9, "c3": 2, "c3d": 2, "c4": 2, "c4a": 2, "c4d": 1.875, "n4": 2},
-}
-_DEFAULT_GIB = {"standard": 4.0, "highmem": 8.0, "highcpu": 1.0}
 _SHARED_CORE = {"e2-micro": (2, 1.0), "e2-small": (2, 2.0), "e2-medium": (2, 4.0)}
 
 
@@ -94,7 +73,7 @@ def machine(name: str) -> Machine:
     """Return a machine type by its name.
 
     Raises:
-        UnknownMachineError: neither the catalog nor a naming rule has the machine type.
+        UnknownMachineError: the catalog does not have the machine type.
     """
     if name in _accelerated():
         return _accelerated()[name]
@@ -105,17 +84,13 @@ def machine(name: str) -> Machine:
     kind, _, size = rest.partition("-")
     if family == "e2" and kind == "custom":
         family, kind, size = "e2", "standard", size.split("-")[0]
-    sizes = _SIZES.get(family)
-    if sizes is None or kind not in _DEFAULT_GIB or not size.isdigit():
+    memory = memory_gib(f"{family}-{kind}-{size}")
+    if memory is not None:
+        return Machine(name, int(size), memory)
+    known = [each for each in sized_machine_types(family) if each.startswith(f"{family}-{kind}-")]
+    if not known or not size.isdigit():
         raise UnknownMachineError(f"machine type {name!r} is not known")
-    if int(size) not in sizes:
-        known = ", ".join(f"{family}-{kind}-{number}" for number in sizes)
-        raise UnknownMachineError(f"machine type {name!r} does not exist; there are {known}")
-    return Machine(name, int(size), int(size) * _gib(family, kind))
-
-
-def _gib(family: str, kind: str) -> float:
-    return _GIB_PER_VCPU[kind].get(family, _DEFAULT_GIB[kind])
+    raise UnknownMachineError(f"machine type {name!r} does not exist; there are {', '.join(known)}")
 
 
 def machines_of_family(family: str) -> list[Machine]:
@@ -123,11 +98,7 @@ def machines_of_family(family: str) -> list[Machine]:
     accelerated = [item for item in _accelerated().values() if item.family == family]
     if accelerated:
         return sorted(accelerated, key=lambda item: (item.vcpus, item.memory_gib))
-    general = [
-        machine(f"{family}-{kind}-{size}")
-        for size in _SIZES.get(family, ())
-        for kind in ("highcpu", "standard", "highmem")
-    ]
+    general = [machine(name) for name in sized_machine_types(family)]
     return sorted(general, key=lambda item: (item.vcpus, item.memory_gib))
 
 

@@ -1,4 +1,4 @@
-"""A capacity as a GKE compute class: an ordered list of rungs for one kind of accelerator."""
+"""A capacity as a GKE compute class: an ordered list of rungs for one kind of hardware."""
 
 from typing import Annotated, NotRequired, TypedDict
 
@@ -8,6 +8,7 @@ from pydantic import Field
 from gke_inference.base.checked import checked, keep
 from gke_inference.base.inputs import rung_of, under
 from gke_inference.base.manifests import Manifest, register
+from gke_inference.catalogue.hardware import CPU
 from gke_inference.catalogue.rung_settings import RungArgs
 from gke_inference.catalogue.rungs import Rung
 
@@ -31,9 +32,9 @@ class ComputeClassArgs(TypedDict):
     node_service_account: pulumi.Input[str]
     """Email of the service account for nodes that GKE creates for the class."""
     rungs: Annotated[list[RungArgs], Field(min_length=1, max_length=MAX_RUNGS)]
-    """Rungs in the order in which they are tried, up to 10, all TPU or all GPU. Only rungs with
-    manually created pools (`node_pools`) may mix the two, for the forms `dual-container` and `dra`
-    of a model server."""
+    """Rungs in the order in which they are tried, up to 10, all TPU, all GPU or all without an
+    accelerator. Only rungs with manually created pools (`node_pools`) may mix TPU and GPU, for the
+    forms `dual-container` and `dra` of a model server."""
     boot_disk_key: NotRequired[pulumi.Input[str]]
     """Cloud KMS key for the boot disks of nodes that GKE creates. Default: Google-managed keys."""
     image_cache: NotRequired[pulumi.Input[str]]
@@ -176,9 +177,12 @@ def _check_name(name: str) -> None:
 
 
 def _check_kinds(rungs: list[Rung]) -> None:
-    if len({rung.kind for rung in rungs}) > 1 and not is_made_by_hand(rungs):
-        raise pulumi.InputPropertyError(
-            "rungs",
+    kinds = {rung.kind for rung in rungs}
+    if len(kinds) > 1 and (CPU in kinds or not is_made_by_hand(rungs)):
+        rule = (
             "must all be TPU or all GPU unless every rung has 'nodePools', because one pod cannot"
-            f" ask for both, got {', '.join(rung.label for rung in rungs)}",
         )
+        if CPU in kinds:
+            rule = "must all have an accelerator or none, because one pod cannot"
+        labels = ", ".join(rung.label for rung in rungs)
+        raise pulumi.InputPropertyError("rungs", f"{rule} ask for both, got {labels}")

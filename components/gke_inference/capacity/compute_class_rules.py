@@ -122,7 +122,7 @@ def has_image_cache(rung: Rung) -> bool:
     (docs.cloud.google.com/kubernetes-engine/docs/how-to/data-container-image-preloading), but TPU
     machines boot only from Hyperdisk.
     """
-    return rung.kind != "tpu"
+    return rung.kind == "gpu"
 
 
 def image_cache_disk(disk_image: str) -> Manifest:
@@ -152,6 +152,8 @@ def _shape(rung: Rung) -> Manifest:
                 "type": rung.gke_type,
             }
         }
+    if not rung.chips:
+        return {}  # the machine type says it all
     return {"gpu": {"count": rung.chips_per_node, "driverVersion": "latest", "type": rung.gke_type}}
 
 

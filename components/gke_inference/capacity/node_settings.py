@@ -10,7 +10,6 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from gke_inference.catalogue.accelerators import machine
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import join
 from gke_inference.catalogue.rungs import Rung
@@ -120,7 +119,7 @@ def check_nodes(
 
 def _of_rung(where: str, nodes: NodeSettings, rung: Rung) -> Iterator[InputError]:
     kind = rung.machine_type
-    node = machine(rung.accelerator, kind)
+    node = rung.machine
     if nodes.image is NodeImage.UBUNTU and rung.kind == "tpu":
         rule = f"must be cos or unset for {rung.accelerator}, whose nodes have no other"
         yield InputError(join(where, "image"), rule, nodes.image)

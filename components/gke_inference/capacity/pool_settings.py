@@ -13,8 +13,6 @@ from gke_inference.base.checked import checked, keep
 from gke_inference.base.inputs import camel, name_of, rung_of, user_labels
 from gke_inference.catalogue.accelerators import (
     TPU_GENERATIONS,
-    accelerator,
-    machine,
     region_of,
 )
 from gke_inference.catalogue.node_networks import INTERFACE_NETWORKS, interface_network
@@ -175,7 +173,7 @@ def pool_settings(args: AcceleratorPoolArgs) -> PoolSettings:
     _check_compact(rung, most, surge if rung.has_surge else 0)
     zones = _zones(rung, location, is_zonal)
     per_zone = rung.kind == "tpu" or rung.provisioning == "flex-start"
-    chip = accelerator(rung.accelerator)
+    chip = rung.chip
     return PoolSettings(
         additional_networks=_additional_networks(args, rung),
         blue_green=_blue_green(args, rung),
@@ -186,7 +184,7 @@ def pool_settings(args: AcceleratorPoolArgs) -> PoolSettings:
         gpu_driver=_gpu_driver(args, rung),
         initial_nodes=least if per_zone or len(zones) == 1 else 0,
         labels=user_labels(args, "accelerators"),
-        local_ssds=machine(rung.accelerator, rung.machine_type).local_ssds,
+        local_ssds=rung.machine.local_ssds,
         location=location,
         max_nodes=most,
         max_surge=surge,
@@ -243,7 +241,7 @@ def _nodes(args: AcceleratorPoolArgs, rung: Rung) -> NodeSettings | None:
 
 
 def _check_compact(rung: Rung, most: int, surge: int) -> None:
-    limit = accelerator(rung.accelerator).compact
+    limit = rung.chip.compact
     if rung.placement == "compact" and limit is not None and most + surge > limit.most_nodes:
         rule = f"must be at most {limit.most_nodes - surge} for compact nodes"
         rule += f" with maxSurge {surge}" if surge else ""
@@ -311,7 +309,7 @@ def _compute_class(args: AcceleratorPoolArgs) -> str | None:
 def _gpu_driver(args: AcceleratorPoolArgs, rung: Rung) -> str:
     usual = GpuDriver.DISABLED if args.get("device_claims") else GpuDriver.LATEST
     driver = args.get("gpu_driver", usual)
-    if rung.kind == "tpu" and "gpu_driver" in args:
+    if rung.kind != "gpu" and "gpu_driver" in args:
         raise pulumi.InputPropertyError("gpuDriver", f"must not be set for {rung.accelerator}")
     if driver is not usual and args.get("device_claims"):
         raise pulumi.InputPropertyError(
@@ -323,6 +321,9 @@ def _gpu_driver(args: AcceleratorPoolArgs, rung: Rung) -> str:
 def _device_claims(args: AcceleratorPoolArgs, rung: Rung) -> bool:
     """Returns whether DRA drivers have the chips, where somebody has shown that they can."""
     claims = args.get("device_claims", False)
+    if claims and not rung.chips:
+        rule = f"must be false without an accelerator, as on {rung.label}"
+        raise pulumi.InputPropertyError("deviceClaims", rule)
     if claims and rung.is_multi_host:
         rule = f"must be false when a replica spans several hosts, as on {rung.label}"
         raise pulumi.InputPropertyError("deviceClaims", rule)

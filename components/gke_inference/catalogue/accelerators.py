@@ -316,7 +316,7 @@ def catalogue_labels() -> dict[str, str]:
 
 
 def catalogue_taints() -> dict[str, dict[str, str]]:
-    """Return the taints that GKE sets on nodes (`gpu`, `tpu`, `spot`): key and value."""
+    """Return the taints that GKE sets on nodes (`gpu`, `tpu`, `spot`, `arm`): key and value."""
     return {name: dict(taint) for name, taint in _document()["taints"].items()}
 
 

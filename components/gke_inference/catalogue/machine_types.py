@@ -37,6 +37,39 @@ def _document() -> dict[str, Any]:
     return read_table(_FILE)
 
 
+def memory_gib(machine_type: str) -> float | None:
+    """Return the memory of a predefined machine type without local SSDs, or None if not known."""
+    family, _, rest = machine_type.partition("-")
+    shape, _, size = rest.partition("-")
+    known = _document()["memory"].get(family, {})
+    sizes = _document()["families"].get(family, {}).get(shape, ())
+    if shape not in known.get("per_vcpu", {}) or not size.isdigit() or int(size) not in sizes:
+        return None
+    return float(known.get("sizes", {}).get(rest) or int(size) * known["per_vcpu"][shape])
+
+
+def sized_machine_types(family: str) -> tuple[str, ...]:
+    """Return the machine types of a family whose memory is known."""
+    shapes = _document()["families"].get(family, {})
+    named = (f"{family}-{shape}-{size}" for shape, sizes in shapes.items() for size in sizes)
+    return tuple(name for name in named if memory_gib(name) is not None)
+
+
+def rung_families() -> tuple[str, ...]:
+    """Return the machine families that a rung without an accelerator may have."""
+    return tuple(_document()["rungs"])
+
+
+def family_regions(family: str) -> tuple[str, ...]:
+    """Return the regions that have one of `rung_families`."""
+    return tuple(_document()["rungs"][family]["regions"])
+
+
+def is_arm(family: str) -> bool:
+    """Return whether nodes of a family have Arm processors, and GKE's taint for them."""
+    return _document()["rungs"].get(family, {}).get("arch") == "arm64"
+
+
 def boot_disks(machine_type: str) -> tuple[str, ...]:
     """Return the boot disk types of a machine, or all types if not known.
 

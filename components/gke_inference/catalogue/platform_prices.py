@@ -47,7 +47,9 @@ def unit_price(item: str, region: str) -> UnitPrice | None:
     return table.get((item, region)) or table.get((item, ""))
 
 
-def machine_price(machine_type: str, region: str, years: int | None = None) -> UnitPrice | None:
+def machine_price(
+    machine_type: str, region: str, years: int | None = None, *, is_spot: bool = False
+) -> UnitPrice | None:
     """Return the hourly price of a machine without accelerators, or None if unknown.
 
     Machines of one family and shape, such as `e2-standard`, cost in proportion to their vCPUs,
@@ -57,8 +59,9 @@ def machine_price(machine_type: str, region: str, years: int | None = None) -> U
         machine_type: Machine type.
         region: Region.
         years: Term of a commitment, or None for on-demand.
+        is_spot: Whether it is a Spot VM, whose price Google changes up to once a day.
     """
-    term = "" if years is None else f" committed-{years}y"
+    term = " spot" if is_spot else "" if years is None else f" committed-{years}y"
     if (own := unit_price(machine_type + term, region)) is not None:
         return own
     wanted = _SIZED.fullmatch(machine_type)

@@ -1,4 +1,6 @@
-"""Hourly prices of accelerators, from data/prices.csv. Unknown prices are None.
+"""Hourly prices of rungs, from data/prices.csv and for processors alone from `platform_prices`.
+
+Unknown prices are None.
 
 A GPU machine's price is accelerators plus host; a TPU chip's price includes its host. The price is
 `None` if a part is unknown, never a guess. Reservations cost as much as on-demand. Calendar
@@ -14,6 +16,8 @@ from typing import TYPE_CHECKING
 
 from .accelerators import PROVISIONING, accelerator, machine
 from .data_file import UNVERIFIED
+from .hardware import CPU, hardware
+from .platform_prices import UnitPrice, machine_price
 
 if TYPE_CHECKING:  # rungs need the SDK, prices do not
     from .rungs import Rung
@@ -84,17 +88,26 @@ def committed_price(rung: "Rung", region: str, years: int) -> Price | None:
     return None if one is None else _times(one, rung.hosts)
 
 
+def _of_machine(listed: UnitPrice | None) -> Price | None:
+    """Return the price of a machine without accelerators."""
+    if listed is None:
+        return None
+    return Price(round(listed.usd, 5), listed.source, listed.date, listed.confidence)
+
+
 def committed_machine_price(
     name: str, region: str, years: int, *, machine_type: str
 ) -> Price | None:
-    """Return the price of one machine with its accelerators and a commitment.
+    """Return the price of one machine with its accelerators, if it has any, and a commitment.
 
     Args:
-        name: Accelerator, by its catalog name.
+        name: Accelerator, or machine family of a rung without one.
         region: Region.
         years: One of `COMMITTED_YEARS`.
-        machine_type: Machine type with the accelerator.
+        machine_type: Machine type.
     """
+    if hardware(name).kind == CPU:
+        return _of_machine(machine_price(machine_type, region, years))
     term = f"committed-{years}y"
     rows = _table().get((name, region, term), ())
     found = _whole_machine(rows, name, machine_type)
@@ -114,13 +127,13 @@ def price(
     machine_type: str,
     allow_partial: bool = False,
 ) -> Price | None:
-    """Return the price of one machine with its accelerators.
+    """Return the price of one machine with its accelerators, if it has any.
 
     Args:
-        name: Accelerator, by its catalog name.
+        name: Accelerator, or machine family of a rung without one.
         region: Region.
         provisioning: One of `accelerators.PROVISIONING`.
-        machine_type: Machine type with the accelerator.
+        machine_type: Machine type.
         allow_partial: Whether to return the accelerators' price if the host's is unknown.
 
     Raises:
@@ -129,6 +142,9 @@ def price(
     if provisioning not in PROVISIONING:
         known = ", ".join(PROVISIONING)
         raise ValueError(f"provisioning must be one of {known}, got {provisioning!r}")
+    if hardware(name).kind == CPU:
+        is_spot = provisioning == "spot"
+        return _of_machine(machine_price(machine_type, region, is_spot=is_spot))
     chips = machine(name, machine_type).chips
     if provisioning == "calendar" and accelerator(name).kind == "tpu":
         return _discounted(name, region, provisioning, machine_type=machine_type)

@@ -94,6 +94,22 @@ def accelerator_metric(name: str, provisioning: str) -> Metric | None:
     return Metric(chip.quota.metric, unit=unit, title=chip.title)
 
 
+def rung_metric(name: str, provisioning: str, machine_type: str) -> Metric | None:
+    """Return the quota that a rung's chips count against, or its vCPUs if it has no accelerator.
+
+    Spot VMs use the quota of standard ones in a project without one for preemptible vCPUs, which
+    it has only on request (docs.cloud.google.com/compute/docs/instances/spot, known, not re-read).
+
+    Args:
+        name: Accelerator, or machine family of a rung without one.
+        provisioning: Provisioning model.
+        machine_type: Machine type.
+    """
+    if name in accelerator_names():
+        return accelerator_metric(name, provisioning)
+    return cpu_metric(family_of(machine_type))
+
+
 def cpu_metric(family: str) -> Metric | None:
     """Return the vCPU quota of a machine family, or `None` for accelerator families."""
     if family in _accelerator_families():

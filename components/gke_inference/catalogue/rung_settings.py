@@ -1,4 +1,4 @@
-"""Settings of a rung: one accelerator shape with one provisioning model, as a user writes it."""
+"""Settings of a rung: one shape of nodes with one provisioning model, as a user writes it."""
 
 from typing import Annotated, Final
 
@@ -14,8 +14,9 @@ from gke_inference.settings.fields import (
     Zone,
 )
 
-from .accelerators import Provisioning, accelerator, accelerator_names, region_of
+from .accelerators import Provisioning, accelerator_names, region_of
 from .calendar_mode import ReservationPeriod
+from .hardware import CPU, hardware
 from .node_networks import NodeNetwork
 from .node_placement import NodePlacement
 
@@ -30,10 +31,10 @@ AcceleratorName = Annotated[str, OneOf(accelerator_names())]
 
 
 class RungSettings(Settings):
-    """One accelerator shape with one provisioning model."""
+    """One accelerator shape, or one machine type without one, with one provisioning model."""
 
-    accelerator: AcceleratorName
-    """Accelerator of the rung."""
+    accelerator: AcceleratorName | None = None
+    """Accelerator of the rung. By default, the nodes have processors alone, of `machine_type`."""
     provisioning: Provisioning
     """Provisioning model of the VMs. `calendar` consumes a reservation that a future reservation
     created."""
@@ -56,7 +57,8 @@ class RungSettings(Settings):
     node pools; any is the default otherwise. A change replaces node pools of the stack, with all
     their nodes at once. Not allowed for TPUs, whose slices are placed as a whole."""
     machine_type: MachineType | None = None
-    """Machine type, if the accelerator and count allow more than one."""
+    """Machine type, if the accelerator and count allow more than one. Required without an
+    accelerator, such as c3-standard-8."""
     reservation: Name | None = None
     """Name of the reservation. Required for `reservation` and `calendar`, otherwise not allowed."""
     reservation_project: ProjectId | None = None
@@ -86,8 +88,8 @@ class RungSettings(Settings):
 
     @property
     def kind(self) -> str:
-        """Kind of the accelerator: `tpu` or `gpu`."""
-        return accelerator(self.accelerator).kind
+        """Kind of the hardware, one of `hardware.KINDS`."""
+        return CPU if self.accelerator is None else hardware(self.accelerator).kind
 
     @property
     def named_zones(self) -> tuple[str, ...] | None:

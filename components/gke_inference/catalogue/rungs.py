@@ -1,4 +1,4 @@
-"""A rung: one accelerator shape with one provisioning model, the unit of a capacity.
+"""A rung: one shape of nodes with one provisioning model, the unit of a capacity.
 
 `check_rung` turns user input into a `Rung` with all derived values (machine type, hosts, chips,
 memory), or rejects it with field, rule and value. Rules: GKE's consumption options
@@ -6,27 +6,27 @@ memory), or rejects it with field, rule and value. Rules: GKE's consumption opti
 modules/compute/gke-node-pool) and the catalog in data/accelerators.yaml.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from gke_inference.catalogue.machine_types import boot_disks
+from gke_inference.catalogue.machine_types import boot_disks, is_arm, rung_families
+from gke_inference.catalogue.quotas import family_of
 
 from .accelerators import (
     Accelerator,
     Machine,
     Provisioning,
     Slice,
-    accelerator,
     all_zones,
     gpu_counts,
     gpu_machine,
     machine,
     region_of,
     tpu_slice,
-    zones_of,
 )
 from .calendar_mode import RESERVED_BY_PROVIDER, Period, period_of
+from .hardware import CPU, hardware, node_machine, node_zones
 from .input_error import UNSAID, Bare, InputError
 from .node_networks import node_network
 from .node_placement import node_placement
@@ -44,19 +44,23 @@ class Rung:
     """A validated rung with all derived values."""
 
     accelerator: str
+    """Accelerator, or the machine family of nodes with processors alone."""
     kind: str
-    """`tpu` or `gpu`."""
+    """One of `hardware.KINDS`."""
     gke_type: str
+    """GKE's name of the accelerator."""
     provisioning: str
     machine_type: str
     hosts: int
     """Nodes per replica, more than one for a multi-host slice."""
     chips_per_node: int
+    """0 for nodes with processors alone."""
     topology: str | None
     memory_gib: int
     """Accelerator memory of all hosts."""
     devices: int
-    """Devices that the engine sees on all hosts; the maximum tensor parallelism."""
+    """Devices that the engine sees on all hosts; the maximum tensor parallelism. The processors of
+    a node without an accelerator are one device."""
     reservation: str | None
     reservation_project: str | None
     reservation_zones: tuple[str, ...]
@@ -74,6 +78,25 @@ class Rung:
     """Period of a reservation in calendar mode, if it is known."""
     reservation_machines: int | None = None
     """VMs that the stack reserves, or None for a reservation that exists."""
+
+    @property
+    def chip(self) -> Accelerator:
+        """Facts about its accelerator; for processors alone, a record without chips."""
+        return hardware(self.accelerator)
+
+    @property
+    def machine(self) -> Machine:
+        """Its machine type."""
+        return node_machine(self.accelerator, self.machine_type)
+
+    @property
+    def is_arm(self) -> bool:
+        """Whether its nodes have Arm processors, and GKE's taint for them."""
+        return is_arm(self.accelerator)
+
+    def zones_in(self, region: str) -> tuple[str, ...] | None:
+        """Return the zones of a region that offer it, or None if they are not listed."""
+        return node_zones(self.accelerator, region, self.provisioning)
 
     @property
     def chips(self) -> int:
@@ -103,6 +126,8 @@ class Rung:
     @property
     def label(self) -> str:
         """Display name of the rung, such as `tpu-v6e 2x4 reservation`."""
+        if self.kind == CPU:
+            return f"{self.machine_type} {self.provisioning}"
         shape = self.topology or f"x{self.chips_per_node}"
         if self.topology is None and self.is_multi_host:
             shape += f" on {self.hosts} hosts"
@@ -124,10 +149,13 @@ def check_rung(
         InputError: A rule is broken; its path is the whole way to the field.
     """
     values = _typed(rung, where)
-    chip = accelerator(values.accelerator)
+    chip = _checked_chip(values, where)
     provisioning = values.provisioning
     _check_reservation(values, where)
-    if chip.kind == "tpu":
+    if chip.kind == CPU:
+        node = _checked_processors(values, chip, where)
+        hosts, per_node, topology = 1, 0, None
+    elif chip.kind == "tpu":
         shape = _checked_slice(values, chip, where)
         node = machine(chip.name, shape.machine_type)
         hosts, per_node, topology = shape.hosts, shape.chips_per_host, shape.topology
@@ -150,7 +178,7 @@ def check_rung(
         chips_per_node=per_node,
         topology=topology,
         memory_gib=chips * chip.memory_gib,
-        devices=chips * chip.devices_per_chip,
+        devices=max(1, chips * chip.devices_per_chip),
         reservation=values.reservation,
         reservation_project=values.reservation_project,
         reservation_zones=values.reservation_zones or (),
@@ -158,8 +186,12 @@ def check_rung(
         max_run_hours=_checked_max_run_hours(values, where),
         node_pools=_checked_pools(values, where),
         boot_disk_type=_checked_boot_disk(values, node.name, where),
-        network=node_network(values.network, chip.name, node, hosts, where),
-        placement=node_placement(values.placement, chip.name, provisioning, where),
+        network=None
+        if chip.kind == CPU
+        else node_network(values.network, chip.name, node, hosts, where),
+        placement=None
+        if chip.kind == CPU
+        else node_placement(values.placement, chip.name, provisioning, where),
         reservation_period=_checked_period(values, where),
         reservation_machines=_checked_machines_reserved(values, chip, hosts, where),
     )
@@ -176,6 +208,36 @@ def _typed(rung: RungSettings | Mapping[str, Any], where: str) -> RungSettings:
 
 def _refuse(where: str, field: str, rule: str, value: object = UNSAID, note: str = "") -> NoReturn:
     raise InputError(f"{where}.{field}" if where else field, rule, value, note)
+
+
+_OF_ACCELERATORS = ("topology", "count", "hosts", "network", "placement")
+"""Settings of a rung that has an accelerator."""
+
+
+def _checked_chip(values: RungSettings, where: str) -> Accelerator:
+    if values.accelerator is not None:
+        return hardware(values.accelerator)
+    machine_type = values.machine_type
+    if machine_type is None:
+        rule = "must be set, or 'machine_type' for nodes with processors alone"
+        _refuse(where, "accelerator", rule, None)
+    family = family_of(machine_type)
+    if family not in rung_families():
+        known = ", ".join(rung_families())
+        rule = f"must be of a machine family for rungs without an accelerator ({known})"
+        _refuse(where, "machine_type", rule, machine_type)
+    return hardware(family)
+
+
+def _checked_processors(values: RungSettings, chip: Accelerator, where: str) -> Machine:
+    for field in _OF_ACCELERATORS:
+        value = getattr(values, field)
+        if value is not None:
+            _refuse(where, field, "must not be set without an accelerator", value)
+    try:
+        return node_machine(chip.name, values.machine_type or "")
+    except ValueError as error:
+        _refuse(where, "machine_type", str(error))
 
 
 def _check_reservation(rung: RungSettings, where: str) -> None:
@@ -288,8 +350,12 @@ def _check_sold(node: Machine, provisioning: Provisioning, where: str) -> None:
 
 def _check_offered(chip: Accelerator, provisioning: str, region: str, where: str) -> None:
     """A published price does not mean that a region offers the machine."""
-    if zones_of(chip.name, region, provisioning) != ():
+    if node_zones(chip.name, region, provisioning) != ():
         return
+    if chip.kind == CPU:
+        known = _regions(chip.zones, region)
+        rule = f"must be offered in {region}"
+        _refuse(where, "machine_type", rule, Bare(chip.name), f", which is in {known}")
     alone = {
         zone: ways for zone, ways in chip.restricted_zones.items() if region_of(zone) == region
     }
@@ -307,9 +373,14 @@ def _places(zones: Sequence[str], near: str) -> str:
     """Return the names of zones, or of many zones the regions, those of a continent first."""
     if len(zones) <= _MOST_PLACES:
         return ", ".join(zones) or "no zone"
+    return _regions({region_of(zone) for zone in zones}, near)
+
+
+def _regions(regions: Iterable[str], near: str) -> str:
+    """Return the names of some regions, those of a continent first."""
     continent = near.partition("-")[0]
     found = sorted(
-        {region_of(zone) for zone in zones},
+        regions,
         key=lambda region: (region.partition("-")[0] != continent, region),
     )
     first, others = found[:_MOST_PLACES], len(found) - _MOST_PLACES
@@ -325,7 +396,7 @@ def _check_zones(
     for zone in zones:
         if region is not None and region_of(zone) != region:
             _refuse(where, field, f"must be zones of {region}", zone)
-        listed = zones_of(chip.name, region_of(zone), values.provisioning)
+        listed = node_zones(chip.name, region_of(zone), values.provisioning)
         if values.allow_unlisted_zones or listed is None or zone in listed:
             continue
         known = ", ".join(listed) or f"none in {region_of(zone)}"

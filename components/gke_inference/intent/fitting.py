@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.intent.diffusion_settings import Videos
+from gke_inference.intent.host_memory import PREDICTION_ROOM_GIB
 from gke_inference.intent.intent import ServingIntent
 from gke_inference.intent.words import Task
 from gke_inference.sizing.image_memory import (
@@ -15,10 +16,6 @@ from gke_inference.sizing.image_memory import (
     video_room_gib,
 )
 from gke_inference.sizing.memory import Loaded, check_expert_fit, check_fit, loaded, size_gib
-
-PREDICTION_ROOM_GIB = 1.0
-"""Memory beside the weights of a predictive model, for the runtime and for activations (assumed).
-Triton loads an instance on each GPU, unless config.pbtxt has others."""
 
 
 def fit_problems(intent: ServingIntent) -> Iterator[InputError]:
@@ -72,6 +69,8 @@ def whole_copies(intent: ServingIntent) -> tuple[ImageCopy, ...]:
 
 def unfit(intent: ServingIntent, rung: Rung) -> str | None:
     """Return why a rung cannot hold a model, or None if it can."""
+    if not rung.chips:
+        return None  # `memory_problems` compares the model with the memory of the machine
     if copies := whole_copies(intent):
         reasons = (
             check_copies_fit(rung.accelerator, each.weights, each.adapters, each.room, each.of)

@@ -9,13 +9,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, floor
 
-from gke_inference.catalogue.accelerators import machine
 from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.fuse import SIDECAR_GIB
 from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.rungs import Rung
 from gke_inference.intent.intent import ServingIntent
 from gke_inference.intent.kv_offload import ENGINE_GIB, MEMORY_SHARE, SHARED_MEMORY_GIB_PER_DEVICE
 
+PREDICTION_ROOM_GIB = 1.0
+"""Memory beside the weights of a predictive model, for the runtime and for activations (assumed).
+Triton loads an instance on each GPU, or one on the processors of a node without GPUs, unless
+config.pbtxt has others."""
 OTHER_CACHE_GIB = 2
 """File cache of adapters in another bucket."""
 _CACHE_SHARE = 1.2
@@ -63,29 +67,33 @@ class Need:
     """Shared memory of the engine, with tiers of the KV cache."""
     cache: int
     """File cache of mounted weights, with GKE's sidecar; 0 if the engine streams them."""
+    model: int = 0
+    """The loaded model, on nodes without an accelerator that would hold it."""
 
     @property
     def gib(self) -> int:
         """All of it."""
-        return ENGINE_GIB + self.shared + self.cache
+        return ENGINE_GIB + self.model + self.shared + self.cache
 
     @property
     def parts(self) -> str:
         """Its parts, as a message names them."""
         cache = f", {self.cache} for the file cache" if self.cache else ""
-        return f"{ENGINE_GIB} for the engine, {self.shared} of shared memory{cache}"
+        model = f", {self.model} for the model" if self.model else ""
+        return f"{ENGINE_GIB} for the engine{model}, {self.shared} of shared memory{cache}"
 
 
-def need(chips_per_node: int, cache_gib: int, tier_gib: int = 0) -> Need:
+def need(chips_per_node: int, cache_gib: int, tier_gib: int = 0, model_gib: float = 0) -> Need:
     """Return the memory that a server's pod needs.
 
     Args:
         chips_per_node: Chips of the node.
         cache_gib: File cache in memory for mounted weights; 0 if the engine streams them.
         tier_gib: Tier of the KV cache in main memory.
+        model_gib: Loaded model, if main memory holds it.
     """
-    shared = SHARED_MEMORY_GIB_PER_DEVICE * chips_per_node + tier_gib
-    return Need(shared, cache_gib + SIDECAR_GIB if cache_gib else 0)
+    shared = SHARED_MEMORY_GIB_PER_DEVICE * max(1, chips_per_node) + tier_gib
+    return Need(shared, cache_gib + SIDECAR_GIB if cache_gib else 0, ceil(model_gib))
 
 
 def mounts_weights(engine_name: str, kind: str) -> bool:
@@ -93,19 +101,34 @@ def mounts_weights(engine_name: str, kind: str) -> bool:
     return not engine(engine_name).hardware[kind].streamed
 
 
+def host_memory(intent: ServingIntent, rung: Rung) -> tuple[Need, int] | None:
+    """Return what a server's pod needs of a rung's main memory, and what it has, in GiB.
+
+    None if the memory of the machine is not published.
+    """
+    ram = rung.machine.ram_gib
+    if ram is None:
+        return None
+    offload = intent.settings.kv_offload
+    tier = 0 if offload is None else offload.cpu_gib
+    cache = _cache_gib(intent, rung.kind)
+    if rung.chips:
+        return need(rung.chips_per_node, cache, tier), room_gib(ram)
+    # its container has a limit, beside the memory of the sidecar
+    found = need(0, cache, tier, intent.gib + PREDICTION_ROOM_GIB)
+    return found, request_gib(ram, cache) + found.cache
+
+
 def memory_problems(intent: ServingIntent) -> Iterator[InputError]:
     """Yield the first rung whose machine has too little memory for a server's pod."""
     for place, rung in intent.rungs.items():
-        host = machine(rung.accelerator, rung.machine_type)
-        if host.ram_gib is None:
+        both = host_memory(intent, rung)
+        if both is None:
             continue
-        offload = intent.settings.kv_offload
-        tier = 0 if offload is None else offload.cpu_gib
-        found = need(rung.chips_per_node, _cache_gib(intent, rung.kind), tier)
-        room = room_gib(host.ram_gib)
+        found, room = both
         if found.gib > room:
             rule = f"must have {found.gib} GiB of memory for the pod on every rung ({found.parts})"
-            yield InputError("rungs", f"{rule}; {place}: {host.name} has {room} for pods")
+            yield InputError("rungs", f"{rule}; {place}: {rung.machine_type} has {room} for pods")
             return
 
 

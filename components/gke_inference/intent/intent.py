@@ -11,6 +11,7 @@ from typing import Annotated, Any, NotRequired, TypedDict
 from pydantic import Field
 
 from gke_inference.catalogue.engines import VLLM, EngineName
+from gke_inference.catalogue.hardware import KINDS
 from gke_inference.catalogue.rung_settings import RungArgs
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.settings.size import Size
@@ -146,9 +147,9 @@ class ServingIntent:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Hardware kinds that it may run on, TPU first."""
+        """Hardware kinds that it may run on, in the order of `KINDS`."""
         here = {rung.kind for rung in self.rungs.values()}
-        return tuple(kind for kind in ("tpu", "gpu") if kind in here)
+        return tuple(kind for kind in KINDS if kind in here)
 
     @property
     def split(self) -> int | None:

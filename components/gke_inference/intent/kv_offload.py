@@ -8,7 +8,7 @@ without a size limit, so the launcher deletes their oldest files.
 
 from collections.abc import Iterator
 
-from gke_inference.catalogue.accelerators import Machine, machine
+from gke_inference.catalogue.accelerators import Machine
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.intent.settings import KvOffload
@@ -54,7 +54,7 @@ def offload_problems(
         owner = "each data-parallel rank" if has_experts else "each"
         rule = f"must not be set with {words}: {owner} would have tiers of its own"
         yield InputError(FIELD, rule)
-    host = machine(rung.accelerator, rung.machine_type)
+    host = rung.machine
     yield from _sizes(offload, rung, host)
 
 

@@ -6,6 +6,7 @@ Paths are those of `ModelServer`, which are those of a stack except for a few (`
 from collections.abc import Iterator
 
 from gke_inference.catalogue.accelerators import TPU_GENERATIONS
+from gke_inference.catalogue.hardware import CPU
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.names import ONE_POD_FORMS
 from gke_inference.catalogue.rungs import CLAIMED_PROVISIONING
@@ -56,11 +57,31 @@ def problems(intent: ServingIntent) -> Iterator[InputError]:
 
 def _form(intent: ServingIntent) -> Iterator[InputError]:
     is_mixed = len(intent.kinds) > 1
+    if is_mixed and CPU in intent.kinds:
+        yield from _processors(intent)
+        return
     if is_mixed and intent.form == "single":
         rule = "must be paired, dual-container or dra when there are TPU and GPU rungs"
         yield InputError("form", rule, intent.form)
     if not is_mixed and intent.form != "single":
         yield InputError("form", "must be single when all rungs are of one kind", intent.form)
+
+
+def _processors(intent: ServingIntent) -> Iterator[InputError]:
+    """Nodes without an accelerator are what a paired model falls back to."""
+    if len(intent.kinds) > 2:
+        rule = "must be of two kinds of hardware, got TPU, GPU and CPU: use two capacities"
+        yield InputError("rungs", rule)
+    elif intent.form != "paired":
+        rule = "must be paired when there are rungs with an accelerator and without"
+        yield InputError("form", rule, intent.form)
+    first = next((at for at, rung in intent.rungs.items() if rung.kind == CPU), "")
+    places = list(intent.rungs)
+    for at in places[places.index(first) + 1 :]:
+        if intent.rungs[at].kind != CPU:
+            rule = f"must have the rungs without an accelerator last, but {at} follows {first}"
+            yield InputError("rungs", rule)
+            return
 
 
 def _interfaces(intent: ServingIntent) -> Iterator[InputError]:

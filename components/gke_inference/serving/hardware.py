@@ -5,9 +5,10 @@ TPU, the same topology). Properties that differ, such as memory and vCPUs, are t
 rung.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gke_inference.catalogue.accelerators import accelerator, machine
+from gke_inference.base.manifests import Manifest
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.node_networks import INTERFACE_NETWORKS
 from gke_inference.catalogue.rungs import Rung
@@ -25,11 +26,11 @@ class Hardware:
     """One type of node, and its compute class."""
 
     kind: str
-    """`tpu` or `gpu`."""
+    """One of `gke_inference.catalogue.hardware.KINDS`."""
     compute_class: str
     rungs: tuple[Rung, ...]
     chips: int
-    """Chips or GPUs of the node. The pod requests all of them."""
+    """Chips or GPUs of the node, 0 for processors alone. The pod requests all of them."""
     hosts: int
     """Nodes per replica. More than one means a group of pods, one per node."""
     pipeline_parallel: int
@@ -63,9 +64,14 @@ class Hardware:
         return self.tensor_parallel * self.pipeline_parallel // self.hosts
 
     @property
-    def resource(self) -> str:
-        """The extended resource: `google.com/tpu` or `nvidia.com/gpu`."""
-        return accelerator(self.rungs[0].accelerator).resource
+    def devices(self) -> dict[str, str]:
+        """All devices of the node by extended resource, such as `nvidia.com/gpu`; none for CPU."""
+        return {self.rungs[0].chip.resource: str(self.chips)} if self.chips else {}
+
+    @property
+    def has_arm(self) -> bool:
+        """Whether some of its rungs have Arm processors."""
+        return any(rung.is_arm for rung in self.rungs)
 
     def requests(self, cache_gib: int = 0) -> dict[str, str]:
         """Return the CPU and memory that an engine requests, which determine node and placement.
@@ -75,6 +81,21 @@ class Hardware:
         """
         cpu = max(1, int(self.vcpus * _CPU_SHARE))
         return {"cpu": str(cpu), "memory": f"{request_gib(self.ram_gib, cache_gib)}Gi"}
+
+    def resources(self, cache_gib: int = 0, extra: Mapping[str, str] | None = None) -> Manifest:
+        """Return the resources of an engine's container: its share of the node, and all devices.
+
+        Processors alone have a limit of memory, which is all that the model has: an engine that
+        exceeds its request is killed before the node is short. CPU has no limit, which would slow
+        an engine down on a node of its own.
+
+        Args:
+            cache_gib: File cache in memory, which is requested for the sidecar.
+            extra: Further requests.
+        """
+        own = self.requests(cache_gib)
+        limits = self.devices or {"memory": own["memory"]}
+        return {"limits": dict(limits), "requests": {**own, **(extra or {}), **self.devices}}
 
 
 def hardware(kind: str, compute_class: str, rungs: list[Rung]) -> Hardware:
@@ -90,10 +111,10 @@ def hardware(kind: str, compute_class: str, rungs: list[Rung]) -> Hardware:
     first = mine[0]
     for rung in mine[1:]:
         if rung.shape != first.shape:
-            rule = "must all have the same chips, topology and network for one kind of accelerator"
+            rule = "must all have the same chips, topology and network for one kind of hardware"
             labels = Bare(f"{first.label} and {rung.label}")
             raise InputError("rungs", rule, labels, ": use two capacities")
-    machines = [machine(rung.accelerator, rung.machine_type) for rung in mine]
+    machines = [rung.machine for rung in mine]
     return Hardware(
         chips=first.chips_per_node,
         compute_class=compute_class,

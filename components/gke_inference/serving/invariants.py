@@ -7,7 +7,6 @@ defect found in published manifests.
 from typing import Any
 
 from gke_inference.base.manifests import Manifest
-from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.serving.device_claims import CLAIM
 from gke_inference.serving.hardware import Hardware
 from gke_inference.serving.pod_spec import MODEL_LABEL
@@ -105,7 +104,7 @@ def _parallelism(container: Manifest, node: Hardware) -> list[str]:
     if asked is not None and copies is not None:
         asked = str(int(asked) * int(_flag(args, copies) or "1"))
     stages = _flag(args, "--pipeline-parallel-size")
-    per_chip = accelerator(node.rungs[0].accelerator).devices_per_chip
+    per_chip = node.rungs[0].chip.devices_per_chip
     devices, wanted = node.hosts * node.chips * per_chip, (asked or "1", stages or "1")
     if node.hosts == 1 and asked != str(devices):
         found.append(f"{split} is {asked}, the node has {devices} devices")
@@ -125,11 +124,13 @@ def _whole_node(container: Manifest, node: Hardware) -> list[str]:
     resources: dict[str, Any] = container.get("resources", {})
     if CLAIM in (claim["name"] for claim in resources.get("claims", ())):
         return []  # the claim has the devices of the whole node
-    limit = resources.get("limits", {}).get(node.resource)
-    request = resources.get("requests", {}).get(node.resource)
-    if limit == request == str(node.chips):
-        return []
-    return [f"{node.resource}: limit {limit} and request {request}, the node has {node.chips}"]
+    found: list[str] = []
+    for resource, amount in node.devices.items():
+        limit = resources.get("limits", {}).get(resource)
+        request = resources.get("requests", {}).get(resource)
+        if limit != amount or request != amount:
+            found.append(f"{resource}: limit {limit} and request {request}, the node has {amount}")
+    return found
 
 
 def _is_privileged(container: Manifest) -> bool:

@@ -39,7 +39,7 @@ class ModelPlan:
     served_names: tuple[str, ...]
     pod: Pod
     nodes: dict[str, Hardware]
-    """Hardware by kind, `tpu` and `gpu`."""
+    """Hardware by kind, in the order of preference."""
     replicas: dict[str, int]
     """Initial replicas by kind; `any` in forms whose pod runs on both kinds."""
     most: int
@@ -106,7 +106,7 @@ class ModelPlan:
 
     @property
     def placements(self) -> list[str]:
-        """Rungs that the model may run on: TPU first, then GPU, each in the order of use."""
+        """Rungs that the model may run on, by kind, each in the order of use."""
         return [rung.label for node in self.nodes.values() for rung in node.rungs]
 
 
@@ -244,4 +244,5 @@ def _replicas(args: Mapping[str, Any], intent: ServingIntent) -> dict[str, int]:
     standby: int = args.get("standby_replicas", 1)
     # The autoscaler scales up from zero only if it scaled down to zero itself (condition
     # ScaledToZero). A Deployment that starts at zero would stay there.
-    return {"tpu": count, "gpu": max(1, standby)}
+    first, second = intent.kinds
+    return {first: count, second: max(1, standby)}

@@ -1,7 +1,7 @@
 """The pod of a model server, as a pure function of its hardware, files and engine."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from gke_inference.base.manifests import LONGEST_GRACE_SECONDS, Manifest, literal
 from gke_inference.catalogue.accelerators import catalogue_taints
@@ -33,7 +33,7 @@ LONGEST_ON_AUTOPILOT_SECONDS = LONGEST_GRACE_SECONDS - SETTLE_SECONDS - _AFTER_D
 scale-down (docs.cloud.google.com/kubernetes-engine/docs/how-to/extended-duration-pods; that
 Autopilot allows no longer grace period is assumed)."""
 
-_GPU_USER = 1000
+_USER = 1000
 _HOME = "/home/engine"
 
 HOME_ENVIRONMENT = {"HOME": _HOME, "HF_HOME": f"{_HOME}/huggingface", "USER": "engine"}
@@ -104,22 +104,14 @@ class Pod:
 def engine_pod(pod: Pod, node: Hardware, files: Storage, serving: Serving) -> Manifest:
     """Return the pod template of a server on one kind of hardware.
 
-    It requests every chip of its node, so no second pod fits on it.
+    It requests every chip and most of the processors of its node, so no second pod fits on it.
     """
     container = engine_container(pod, files, serving)
     # only vLLM's metrics name adapters, and only vLLM's adapters are loaded from outside
     is_alone = node.is_group or serving.engine != "vllm"
-    amount = str(node.chips)
     offload = pod.intent.settings.kv_offload
     scratch = with_room(scratch_volumes(node.kind, node.devices_per_node), offload)
-    container["resources"] = {
-        "limits": {node.resource: amount},
-        "requests": {
-            **node.requests(files.cache_gib),
-            **disk_request(offload),
-            node.resource: amount,
-        },
-    }
+    container["resources"] = node.resources(files.cache_gib, disk_request(offload))
     container["volumeMounts"] += scratch_mounts(node.kind)
     return {
         "metadata": {
@@ -131,7 +123,7 @@ def engine_pod(pod: Pod, node: Hardware, files: Storage, serving: Serving) -> Ma
             "containers": [container, *([] if is_alone else beside(pod, container))],
             **({"initContainers": [sidecar()]} if pod.role == "decode" else {}),
             "securityContext": pod_security(node.kind),
-            "tolerations": tolerations([node.kind], node.compute_class),
+            "tolerations": tolerations([node.kind], node.compute_class, is_arm=node.has_arm),
             "volumes": [*files.volumes, *scratch],
         },
     }
@@ -154,7 +146,7 @@ def engine_container(
 ) -> Manifest:
     """Return the engine's container without resources. `options` are passed to the launcher."""
     kind = serving.kind
-    environment = {**files.environment, **_environment(kind), **pod.environment}
+    environment = {**files.environment, **_HOSTS[kind].environment, **pod.environment}
     container: Manifest = {
         "env": [
             *({"name": key, "value": literal(environment[key])} for key in sorted(environment)),
@@ -267,16 +259,21 @@ def model_pods_labels(pod: Pod) -> dict[str, str]:
     }
 
 
-def tolerations(kinds: list[str], compute_class: str) -> list[Manifest]:
+def tolerations(kinds: list[str], compute_class: str, *, is_arm: bool = False) -> list[Manifest]:
     """Return the tolerations of the pod: for its accelerators, Spot nodes and its class.
 
     Spot is always tolerated: the class, not the pod, decides whether a rung is Spot. GKE adds a
     toleration for the class on nodes that it creates, but not on manually created pools.
+    `is_arm` is for nodes with Arm processors, whose taint keeps images of x86 away.
     """
     taints = catalogue_taints()
     accepted: list[Manifest] = [
-        {"effect": "NoSchedule", "key": taints[kind]["key"], "operator": "Exists"} for kind in kinds
+        {"effect": "NoSchedule", "key": taints[kind]["key"], "operator": "Exists"}
+        for kind in kinds
+        if kind in taints
     ]
+    if is_arm:
+        accepted.append({"effect": "NoSchedule", "operator": "Equal", **taints["arm"]})
     spot = taints["spot"]
     accepted.append({"effect": "NoSchedule", "operator": "Equal", **spot})
     accepted.append(
@@ -290,39 +287,49 @@ def tolerations(kinds: list[str], compute_class: str) -> list[Manifest]:
     return accepted
 
 
-def _environment(kind: str) -> dict[str, str]:
-    if kind == "tpu":
-        return {}
-    return {**HOME_ENVIRONMENT, **DRIVER_ENVIRONMENT}
+@dataclass(frozen=True)
+class _Host:
+    """What a container finds on a kind of node."""
+
+    is_root: bool = False
+    """Whether it is root and has the home of root: libtpu opens /dev/vfio."""
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+_HOSTS = {
+    "tpu": _Host(is_root=True),
+    "gpu": _Host(environment={**HOME_ENVIRONMENT, **DRIVER_ENVIRONMENT}),
+    "cpu": _Host(environment=HOME_ENVIRONMENT),
+}
 
 
 def _container_security(kind: str) -> Manifest:
-    if kind == "tpu":
+    if _HOSTS[kind].is_root:
         return {"allowPrivilegeEscalation": False}
     return {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
 
 def pod_security(kind: str) -> Manifest:
-    """Return the pod's user: unprivileged on GPU, root on TPU, where libtpu opens /dev/vfio."""
+    """Return the pod's user: root on TPU, otherwise unprivileged."""
     profile: Manifest = {"seccompProfile": {"type": "RuntimeDefault"}}
-    if kind == "tpu":
+    if _HOSTS[kind].is_root:
         return {**profile, "runAsUser": 0}
     return {
         **profile,
-        "fsGroup": _GPU_USER,
-        "runAsGroup": _GPU_USER,
+        "fsGroup": _USER,
+        "runAsGroup": _USER,
         "runAsNonRoot": True,
-        "runAsUser": _GPU_USER,
+        "runAsUser": _USER,
     }
 
 
 def scratch_volumes(kind: str, devices: int) -> list[Manifest]:
-    """Returns what engines write to while they run: shared memory, and a home on GPU."""
+    """Returns what engines write to while they run: shared memory, and a home unless root's."""
     size = SHARED_MEMORY_GIB_PER_DEVICE * devices
     volumes: list[Manifest] = [
         {"emptyDir": {"medium": "Memory", "sizeLimit": f"{size}Gi"}, "name": "shared-memory"}
     ]
-    if kind == "gpu":
+    if not _HOSTS[kind].is_root:
         volumes.append({"emptyDir": {"sizeLimit": "10Gi"}, "name": "home"})
     return volumes
 
@@ -330,6 +337,6 @@ def scratch_volumes(kind: str, devices: int) -> list[Manifest]:
 def scratch_mounts(kind: str) -> list[Manifest]:
     """Returns the mounts of `scratch_volumes`."""
     mounts: list[Manifest] = [{"mountPath": "/dev/shm", "name": "shared-memory"}]  # noqa: S108
-    if kind == "gpu":
+    if not _HOSTS[kind].is_root:
         mounts.append({"mountPath": _HOME, "name": "home"})
     return mounts

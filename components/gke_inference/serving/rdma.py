@@ -10,7 +10,7 @@ volume, which the Pod Security Standard forbids. Not tested on real machines.
 """
 
 from gke_inference.base.manifests import Manifest, labels_for, manifest
-from gke_inference.catalogue.accelerators import catalogue_labels, machine
+from gke_inference.catalogue.accelerators import catalogue_labels
 from gke_inference.serving.hardware import Hardware
 from gke_inference.serving.pod_spec import Pod, model_pods_labels
 
@@ -146,7 +146,7 @@ def with_deep_ep(template: Manifest, node: Hardware) -> Manifest:
 
 def _interfaces(node: Hardware) -> int:
     rung = node.rungs[0]
-    network = machine(rung.accelerator, rung.machine_type).network
+    network = rung.machine.network
     if network is None or network.technology != "rdma":
         raise ValueError(f"{rung.machine_type} has no RDMA")
     return network.nics

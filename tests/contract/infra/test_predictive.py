@@ -37,7 +37,7 @@ def named(made: Records, kind: str, name: str) -> dict[str, Any]:
 def test_a_replica_reads_its_repository_from_the_mount_and_has_its_metrics_on_a_port_of_their_own(
     made: Records,
 ):
-    pod = named(made, "Deployment", "fraud-gpu")["spec"]["template"]["spec"]
+    pod = named(made, "Deployment", "fraud-cpu")["spec"]["template"]["spec"]
     (engine,) = pod["containers"]
     assert engine["image"] == "nvcr.io/nvidia/tritonserver:26.06-py3"
     assert engine["command"][-2:] == ["--", "tritonserver"]
@@ -62,7 +62,7 @@ def test_a_replica_reads_its_repository_from_the_mount_and_has_its_metrics_on_a_
 
 
 def test_the_autoscaler_follows_the_requests_that_wait_for_an_instance(made: Records):
-    spec = named(made, "HorizontalPodAutoscaler", "fraud-gpu")["spec"]
+    spec = named(made, "HorizontalPodAutoscaler", "fraud-cpu")["spec"]
     (metric,) = spec["metrics"]
     assert metric["pods"] == {
         "metric": {"name": PENDING},
@@ -112,7 +112,7 @@ OF_MODEL = "models.fraud"
     ("change", "expected"),
     [
         (
-            {"models": {"fraud": {"engine": "triton"}}},
+            {"models": {"fraud": {"engine": "triton", "capacity": "gpus"}}},
             f"{OF_MODEL}.task must be one of generate with Triton with TensorRT-LLM on nvidia-l4",
         ),
         (
@@ -134,7 +134,7 @@ OF_MODEL = "models.fraud"
             " binary tensors over HTTP",
         ),
         (
-            {"models": {"fraud": {"size": {"parameters_billion": 12}}}},
+            {"models": {"fraud": {"capacity": "gpus", "size": {"parameters_billion": 12}}}},
             f"{OF_MODEL}.capacity must hold the model on every rung",
         ),
         (
@@ -155,7 +155,7 @@ OF_MODEL = "models.fraud"
             " tensors, got 'armor'",
         ),
         (
-            {"models": {"fraud": {"canary": {"engine": "vllm"}}}},
+            {"models": {"fraud": {"capacity": "gpus", "canary": {"engine": "vllm"}}}},
             f"{OF_MODEL}.canary.task must be one of embed, generate with vLLM on nvidia-l4",
         ),
         (

@@ -1,6 +1,8 @@
 """Every example that no other test deploys comes up on the twin, answers, and leaves nothing."""
 
+import json
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from tests.platform.example_checkout import checkout, output_of, run
 from tests.shipped_stacks import EXAMPLES
 from twin.host.paths import TwinPaths
+from twin.wire.kube import Kube
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.soak, pytest.mark.timeout(1800)]
 
@@ -20,7 +23,6 @@ STACKS = {
     "image-models": ["image-models"],
     "lustre-adapters": ["lustre-adapters"],
     "multi-host": ["slices"],
-    "predictive": ["predictive"],
     "rdma": ["rdma"],
     "sdxl": ["sdxl"],
     "shared-adapters": ["shared-adapters"],
@@ -49,6 +51,12 @@ def bring_up(folder: Path, paths: TwinPaths, stack: str) -> str:
     return output_of(folder, paths, "up", "--stack", stack)
 
 
+def rungs(folder: Path, paths: TwinPaths) -> dict[str, str]:
+    """Return the rung of each model's ready replica in the predictive example."""
+    shown = json.loads(output_of(folder, paths, "status", "--stack", "predictive", "--json"))
+    return {one["model"]: one["rung"] for one in shown["replicas"] if one["state"] == "ready"}
+
+
 @pytest.mark.parametrize("example", STACKS)
 def test_an_example_comes_up_answers_and_leaves_nothing(
     tmp_path: Path, paths: TwinPaths, example: str
@@ -60,4 +68,30 @@ def test_an_example_comes_up_answers_and_leaves_nothing(
         has_models = stack != PLATFORM
         assert ("Models   " in printed) == has_models
         assert ("Team     search" in printed) == (not has_models)
+    assert "Nothing is left in the cloud." in output_of(folder, paths, "down")
+
+
+def test_a_classifier_on_processors_answers_and_falls_to_the_next_machine_family(
+    tmp_path: Path, paths: TwinPaths
+):
+    # the short forms are tests/contract/infra/test_processors.py and
+    # twin/tests/unit/cluster/test_autoscaler_plan.py
+    folder = checkout(tmp_path / "checkout", "predictive")
+    output_of(folder, paths, "up", "--stack", "predictive")
+    first, next_one = (f"{family}-standard-8 on-demand" for family in ("c3", "n4"))
+    others = {"fraud-v2": first, "qwen3-4b": "nvidia-l4 g2-standard-12 on-demand"}
+    assert rungs(folder, paths) == {"fraud": first, **others}
+    paths.capacity_file.write_text("stock: [{zone: us-central1-*, accelerator: c3, chips: 0}]\n")
+    (kubeconfig,) = paths.root.glob("clusters/*/kubeconfig")
+    kube = Kube(kubeconfig)
+    (pod,) = kube.list("/api/v1/pods", label_selector="gke-inference/model=fraud")
+    kube.delete(f"/api/v1/nodes/{pod['spec']['nodeName']}")
+    end = time.monotonic() + 300
+    while rungs(folder, paths) != {"fraud": next_one, **others}:
+        assert time.monotonic() < end
+        time.sleep(5)
+    accepted = run(folder, paths, "accept", "--stack", "predictive", "--twin", "--json")
+    rows = [row for each in json.loads(accepted.stdout)["groups"].values() for row in each]
+    answered = {row["name"]: row["verdict"] for row in rows if row["subject"] == "prediction"}
+    assert answered == {"fraud in us-central1": "met"}
     assert "Nothing is left in the cloud." in output_of(folder, paths, "down")

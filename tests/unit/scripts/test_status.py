@@ -21,7 +21,7 @@ def test_a_node_without_a_price_is_in_no_sum_and_has_a_line(capsys) -> None:
     other = replace(ONE, pod="llama-1", usd_per_hour=without_price("nvidia-l4 g2 spot", "mars"))
     replica_status.print_replicas([ONE, other])
     said = capsys.readouterr().out
-    assert "Accelerator nodes at list price: $1.25 per hour\n" in said
+    assert "Nodes of replicas at list price: $1.25 per hour\n" in said
     assert "no published price here for nvidia-l4 g2 spot in mars: not in these totals" in said
     assert said.splitlines()[2].endswith("?")
 

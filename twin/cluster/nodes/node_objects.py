@@ -1,14 +1,16 @@
 """Node objects as GKE registers them: labels, taints, capacity, reserved resources.
 
-Sources: rules `node.reserved`, `node.max-pods`; docs.cloud.google.com/kubernetes-engine/docs pages
-on node sizes, TPUs, GPUs, spot VMs and flex-start.
+Sources: rules `node.reserved`, `node.max-pods`, `node.arm.taint`;
+docs.cloud.google.com/kubernetes-engine/docs pages on node sizes, TPUs, GPUs, spot VMs and
+flex-start.
 """
 
 import json
 import zlib
 from dataclasses import dataclass, field, replace
 
-from gke_inference.catalogue.accelerators import catalogue_labels
+from gke_inference.catalogue.accelerators import catalogue_labels, catalogue_taints
+from gke_inference.catalogue.machine_types import is_arm
 from twin.cluster.nodes.interfaces import INTERFACES_ANNOTATION, Attachment, resources
 from twin.wire.kube import JsonObject
 from twin.world.machines import Machine, Provisioning, single_host_topology
@@ -168,7 +170,7 @@ def promised_devices(node: JsonObject) -> dict[str, str]:
 def labels(shape: NodeShape, zone: str) -> dict[str, str]:
     """Return the labels that GKE sets on such a node, including the pool's own."""
     machine, region = shape.machine, zone.rpartition("-")[0]
-    arm = machine.family in {"t2a", "c4a", "n4a"}
+    arm = is_arm(machine.family)
     spot = shape.provisioning == "spot"
     found = {
         "beta.kubernetes.io/arch": "arm64" if arm else "amd64",
@@ -250,6 +252,9 @@ def taints(shape: NodeShape) -> list[dict[str, str]]:
     details = shape.machine.details
     if details is not None:
         add(details.resource, "present")
+    if is_arm(shape.machine.family):
+        arm = catalogue_taints()["arm"]
+        add(arm["key"], arm["value"])
     if shape.compute_class is not None:
         add(CLASS_LABEL, shape.compute_class)
     if shape.provisioning == "spot" and shape.spot_taint:

@@ -9,6 +9,7 @@ from twin.wire.kube import JsonObject, Kube, KubeError
 _TPU_LABEL = "cloud.google.com/gke-tpu-accelerator"
 _GPU_LABEL = "cloud.google.com/gke-accelerator"
 _COUNT_LABEL = "cloud.google.com/gke-accelerator-count"
+_TOLD = "--hardware="
 _RESOURCES = {"tpu": "google.com/tpu", "gpu": "nvidia.com/gpu"}
 
 
@@ -66,14 +67,18 @@ def requested(container: JsonObject) -> tuple[str, int] | None:
 
 
 def made_for(container: JsonObject) -> str:
-    """Return the kind of accelerator that an engine container runs on.
+    """Return the kind of hardware that an engine container runs on.
 
-    The resource request determines the kind. A container of a dual-container pod requests nothing,
-    so its image determines the kind: vLLM's TPU images have `tpu` in their name, CPU images `cpu`.
+    The resource request determines the kind, or what the platform's launcher is told. A container
+    of a dual-container pod has neither, so its image determines the kind: vLLM's TPU images have
+    `tpu` in their name, CPU images `cpu`.
     """
     asked = requested(container)
     if asked is not None:
         return asked[0]
+    for word in container.get("command", []):
+        if word.startswith(_TOLD):
+            return str(word.removeprefix(_TOLD))
     image = str(container["image"]).rsplit("/", 1)[-1]
     return next((kind for kind in ("tpu", "cpu") if kind in image), "gpu")
 

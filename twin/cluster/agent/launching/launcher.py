@@ -125,6 +125,8 @@ def devices(folder: Path, node: NodeHardware, kind: str) -> tuple[Path, ...]:
         kind: Hardware of the container, used on a node without accelerators.
     """
     here = kind if node.kind == "cpu" else node.kind
+    if here not in _DEVICES:
+        return ()
     return tuple(folder / _DEVICES[here].format(number) for number in range(node.chips))
 
 

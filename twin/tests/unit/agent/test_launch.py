@@ -149,10 +149,12 @@ def test_an_engine_on_the_wrong_hardware_sleeps():
     assert plan(tpu, place(V6E)).environment["GKE_INFERENCE_SIM_CHIPS"] == "4"
 
 
-def test_what_a_container_asks_for_says_more_than_its_image():
+def test_what_a_container_asks_for_or_is_told_says_more_than_its_image():
     asking = {**GPU, "resources": {"limits": {"google.com/tpu": "4"}}}
     assert made_for(asking) == "tpu"
     assert made_for(GPU) == "gpu"
+    told = {**GPU, "command": ["python3", "-m", "engine", "--hardware=cpu", "--", "tritonserver"]}
+    assert made_for(told) == "cpu"
 
 
 def test_a_nodes_hardware_is_read_from_its_labels():

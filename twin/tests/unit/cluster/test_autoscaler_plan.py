@@ -13,7 +13,7 @@ from twin.cluster.autoscaler.rungs import (
     parse_class,
     room_of,
 )
-from twin.cluster.nodes.node_objects import NodeShape
+from twin.cluster.nodes.node_objects import NodeShape, taints
 from twin.cluster.nodes.pool_spec import parse as parse_pool
 from twin.world.capacity import GRANTED, Answer
 from twin.world.machines import machine
@@ -94,6 +94,24 @@ def test_a_stock_out_ends_the_scan_and_a_cooling_rung_is_passed_over():
     world = World()
     decide(klass(L4, spot), pods(1), world=world, cooling={0: 101.0})
     assert [offer.rung.provisioning for offer in world.asked] == ["spot"]
+
+
+def test_machines_alone_fall_from_one_family_to_the_next_and_only_arm_ones_have_its_taint():
+    families = [{"machineType": f"{family}-standard-8"} for family in ("c3", "n4", "c4a")]
+    server = pods(1, "memory", "22Gi", nodeSelector={"cloud.google.com/compute-class": "llm"})
+    world = World(STOCKOUT)
+    [verdict] = decide(klass(*families), server, world=world)
+    assert verdict.offer is not None
+    assert (verdict.kind, verdict.offer.rung.title) == ("failed", "c3-standard-8 on-demand")
+    made: list[NodeShape] = []
+    for cooling in ({0: 101.0}, {0: 101.0, 1: 101.0}):
+        world = World()
+        decide(klass(*families), server, world=world, cooling=cooling)
+        made.append(world.asked[0].shape)
+    assert [shape.machine.name for shape in made] == ["n4-standard-8", "c4a-standard-8"]
+    arm = [{"key": "kubernetes.io/arch", "value": "arm64", "effect": "NoSchedule"}]
+    known = [[each for each in taints(shape) if each["key"] == arm[0]["key"]] for shape in made]
+    assert known == [[], arm]
 
 
 def test_a_rung_is_tried_again_when_its_cool_down_is_over():

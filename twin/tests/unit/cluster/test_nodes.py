@@ -108,9 +108,10 @@ def test_a_node_name_fits_into_a_label_whatever_the_cluster_is_called():
         ("n2-highmem-4", 4, 32),
         ("c3-standard-44", 44, 176),
         ("n4-highcpu-16", 16, 32),
+        ("c4-standard-2", 2, 7),
     ],
 )
-def test_general_machine_types_follow_their_naming_rule(name, vcpus, memory):
+def test_general_machine_types_have_the_memory_of_the_catalogue(name, vcpus, memory):
     found = machine(name)
     assert (found.vcpus, found.memory_gib) == (vcpus, memory)
 
