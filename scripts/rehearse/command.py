@@ -129,8 +129,7 @@ class _Progress:
         if now - self._last < _PROGRESS_SECONDS:
             return
         self._last = now
-        sent = sum(one.sent for one in found.outcomes.values())
-        failed = sum(one.failed for one in found.outcomes.values())
+        sent, failed = found.tally.sent, found.tally.failed
         replicas = sum(each.engine is not None for one in found.workloads for each in one.replicas)
         errors.print(
             f"{clock(seconds)} of {clock(length)} after {now - self._begun:.0f} s: {sent:,} sent, "

@@ -123,11 +123,11 @@ def share_within(
 def gap_seconds(rehearsal: Rehearsal) -> float:
     """Return the longest time in which no request of a rehearsal was answered."""
     longest = current = 0
-    for series in rehearsal.series.values():
+    for series in rehearsal.tally.series.values():
         for sent, failed in zip(series.sent.tolist(), series.failed.tolist(), strict=True):
             current = current + 1 if sent and failed == sent else 0
             longest = max(longest, current)
-    return longest * rehearsal.interval
+    return longest * rehearsal.tally.interval
 
 
 def _at(points: Sequence[tuple[float, int]], sample: Sample) -> int:

@@ -1,5 +1,6 @@
 """The command `rehearse`: options in one line, faults as steps, dollars at list price."""
 
+import numpy as np
 import pytest
 
 from planner.speed.calibrated import Calibration, Entry, write_calibration
@@ -10,6 +11,7 @@ from scripts.rehearse.faults import with_faults
 from scripts.rehearse.page import check_page
 from scripts.rehearse.result import spent_by
 from scripts.terminal.console import CommandError
+from simulator.engine.stepped import Finished
 from simulator.rehearsal.description import Model
 from simulator.rehearsal.run import Bought, Rehearsal
 from simulator.tests.unit.rehearsal.platforms import L4, Steady, platform
@@ -88,12 +90,22 @@ def test_a_fault_that_does_not_exist_is_refused(given):
         with_faults(platform(), [given])
 
 
+def _answer(tally, teams, prompts):
+    """Count answers of one region and model with 50 tokens each."""
+    numbers = tally.open.take(len(teams))
+    tally.open.team[numbers], tally.open.prompt_tokens[numbers] = teams, prompts
+    count, seconds = np.full(len(teams), 50), np.ones(len(teams))
+    ended = Finished(numbers, count, seconds, 2 * seconds, count, 0 * count, 0 * count)
+    tally.finish(ended, 0.0)
+
+
 def test_dollars_are_the_list_price_of_the_time_of_machines():
-    found = Rehearsal(platform(), Steady(1.0, 1), engines=None)  # type: ignore[arg-type]
+    traffic = Steady(1.0, 1, teams=("a", "b"))
+    found = Rehearsal(platform(), traffic, engines=None)  # type: ignore[arg-type]
     region = "us-central1"
     found.machines[Bought("llm", region, "on-demand", L4, "nvidia-l4")] = 7200.0
     found.machines[Bought("", region, "on-demand", L4, "nvidia-l4")] = 3600.0
-    found.team_tokens["llm", "a"], found.team_tokens["llm", "b"] = 300, 100
+    _answer(found.tally, [0, 0, 1], [100, 100, 50])
     spent = spent_by(found)
     assert spent.total == pytest.approx(3 * 1.00041)
     assert spent.by_model == pytest.approx({"llm": 2 * 1.00041, "no model": 1.00041})

@@ -7,7 +7,7 @@ import pytest
 from simulator.demand.generated import Generated
 from simulator.demand.pattern import Kind, Pattern, Rate, Sessions
 from simulator.engine.stepped import LeastRequest, ReferenceEngines
-from simulator.rehearsal.description import Front, Limit, Model
+from simulator.rehearsal.description import Front, Limit, Model, Team
 from simulator.rehearsal.routing import Ejections
 from simulator.rehearsal.run import Rehearsal, usd_per_hour
 from simulator.tests.unit.rehearsal.platforms import L4, Steady, platform, region, workload
@@ -137,10 +137,11 @@ def test_a_turn_of_a_session_finds_prompt_and_answer_of_the_turn_before_in_the_c
 
 
 def test_a_team_over_its_limit_is_refused_and_others_are_not():
-    teams = {"a": Limit(requests_per_minute=10), "b": Limit()}
+    limit = Limit(requests_per_minute=10)
+    teams = {"a": Team({"us-central1": limit, "europe-west4": limit}), "b": Team()}
     rehearsal = run(platform(teams=teams), Steady(1.0, 120, teams=("a", "b")))
-    assert rehearsal.teams["a"].reasons == {"limit of the team": 40}
-    assert (rehearsal.teams["a"].answered, rehearsal.teams["b"].answered) == (20, 60)
+    assert rehearsal.tally.teams["a"].reasons == {"limit of the team": 40}
+    assert (rehearsal.tally.teams["a"].answered, rehearsal.tally.teams["b"].answered) == (20, 60)
 
 
 def test_a_request_longer_than_the_context_is_refused():
