@@ -16,13 +16,20 @@ from planner.choice.cost import machine_price
 from simulator.demand.arrivals import GROWING, Arrivals, Traffic
 from simulator.engine.replay import HTTP_SECONDS
 from simulator.engine.stepped import Engines, Finished, Load, Requests
-from simulator.rehearsal.accounts import TIMEOUT, Outcomes, Sample, Tally
-from simulator.rehearsal.accounts import TOO_LONG as TOO_LONG
+from simulator.rehearsal.accounts import TIMEOUT, TOO_LONG, Outcomes, Sample, Tally
 from simulator.rehearsal.cluster import Cluster, Ledger, Node, Replica
 from simulator.rehearsal.description import Platform, Workload
 from simulator.rehearsal.events import Log
-from simulator.rehearsal.gates import FALLBACK, NO_REPLICA, SHED, UNSERVED, Gates
-from simulator.rehearsal.gates import TEAM_LIMIT as TEAM_LIMIT
+from simulator.rehearsal.gates import (
+    FALLBACK,
+    NO_REPLICA,
+    SHED,
+    TEAM_LIMIT,
+    TEAM_MODEL,
+    TEAM_MONTH,
+    UNSERVED,
+    Gates,
+)
 from simulator.rehearsal.horizontal import History, Pods, decide
 from twin.world.scenario import Step, changed
 
@@ -30,6 +37,8 @@ Progress = Callable[[float, float, "Rehearsal"], None]
 """Called now and then with the seconds that are over, the length, and the rehearsal so far."""
 
 LOST = "lost with its replica"
+NOT_CAPACITY = (TEAM_LIMIT, TEAM_MONTH, TEAM_MODEL, TOO_LONG)
+"""Reasons of refusals that no number of replicas changes."""
 _SAMPLES = 600
 _WARM_SECONDS = 7200.0
 
