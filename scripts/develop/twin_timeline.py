@@ -83,10 +83,8 @@ def _change(curves: dict[str, list[tuple[float, int]]], name: str, at: float, by
     points.append((at, before + by))
 
 
-def main() -> None:
-    """Write the file."""
-    stack, scenario, target = sys.argv[1:4]
-    paths = TwinPaths.default()
+def recorded(paths: TwinPaths, stack: str, scenario: str) -> dict[str, Any]:
+    """Return what happened on a twin in the last scenario of a stack."""
     found = record(Events(paths.events_file).read(), scenario, Rules.of(paths).speed)
     folder = paths.root.parent / stack
     if scenarios.load(scenarios.find(scenario)).traffic is None:
@@ -94,7 +92,13 @@ def main() -> None:
     else:
         summary = json.loads((folder / "traffic.json").read_text())
         found["requests"] = {key: summary[key] for key in ("sent", "answered", "refused", "lost")}
-    Path(target).write_text(json.dumps(found) + "\n")
+    return found
+
+
+def main() -> None:
+    """Write the file."""
+    stack, scenario, target = sys.argv[1:4]
+    Path(target).write_text(json.dumps(recorded(TwinPaths.default(), stack, scenario)) + "\n")
 
 
 if __name__ == "__main__":

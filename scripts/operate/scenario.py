@@ -145,7 +145,8 @@ def _with_client(
         (folder / "client.json").write_text(json.dumps(outcome) + "\n")
         console.print(
             f"Client: {len(client.answered)} answered, {len(client.refused)} refused; longest time "
-            f"without an answer {gap:.1f} s ({gap * Rules.of(paths).speed / 60:.0f} min in real time)"
+            f"without an answer {gap:.1f} s "
+            f"({gap * Rules.of(paths).speed / 60:.0f} min in real time)"
         )
 
     return finished, print_outcome

@@ -59,11 +59,18 @@ class Running:
     missing: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     """Replica-seconds that were wanted and not ready, by reason."""
     replicas: list[Replica] = field(default_factory=list[Replica])
+    _present: list[Replica] | None = None
 
     @property
     def present(self) -> list[Replica]:
         """Replicas that are not leaving."""
-        return [each for each in self.replicas if not each.is_leaving]
+        if self._present is None:
+            self._present = [each for each in self.replicas if not each.is_leaving]
+        return self._present
+
+    def changed(self) -> None:
+        """Record that a replica came, leaves or is gone."""
+        self._present = None
 
 
 @dataclass(frozen=True)
@@ -103,6 +110,7 @@ class Rehearsal:
             for region in platform.regions
         }
         self.workloads = [Running(each, each.replicas) for each in platform.workloads]
+        self._running = {id(each.workload): each for each in self.workloads}
         self._regions = tuple(region.name for region in platform.regions)
         self._models = _by_traffic(platform, traffic)
         self._is_embedding = np.array([model.is_embedding for model in platform.models], np.bool_)
@@ -237,12 +245,16 @@ class Rehearsal:
 
     def _grow(self, running: Running, wanted: int, now: float) -> None:
         running.wanted = wanted
-        while len(running.present) < wanted:
+        for _ in range(wanted - len(running.present)):
             running.replicas.append(self._cluster(running).create(running.workload, now))
+        running.changed()
 
     def _reconcile(self, running: Running) -> None:
         """Remove what has ended, and make as many replicas as are wanted."""
         now = self.now
+        present = running.present
+        if len(present) == running.wanted and len(present) == len(running.replicas):
+            return
         for replica in [each for each in running.replicas if each.leaves_at is not None]:
             has_ended = replica.engine is None or not self._is_busy(replica)
             if has_ended or now >= (replica.leaves_at or 0.0):
@@ -251,8 +263,8 @@ class Rehearsal:
         if len(present) < running.wanted:
             self._grow(running, running.wanted, now)
         elif len(present) > running.wanted:
-            present.sort(key=_keeping)
-            for replica in present[: len(present) - running.wanted]:
+            leaving = sorted(present, key=_keeping)
+            for replica in leaving[: len(present) - running.wanted]:
                 self._leave(replica, now + running.workload.grace_seconds)
                 if replica.engine is None:
                     self._remove(running, replica)
@@ -262,6 +274,7 @@ class Rehearsal:
             lost = self._engines.kill(replica.engine, self.now)
             self.tally.fail(lost, LOST, "lost")
         running.replicas.remove(replica)
+        running.changed()
         self._clusters[running.workload.region].remove(replica)
 
     def _is_busy(self, replica: Replica) -> bool:
@@ -280,6 +293,7 @@ class Rehearsal:
             replica.leaves_at = min(replica.leaves_at, ends)
             return
         replica.leaves_at = ends
+        self._running[id(replica.workload)].changed()
         if replica.engine is not None:
             pool = self._pools[replica.workload.pool, replica.workload.region]
             if replica.engine in self._serving[pool]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,9 @@ from scripts.operate.scenario import ASK_SECONDS
 from simulator.demand.arrivals import MOST, Arrivals
 from simulator.rehearsal.accounts import Sample
 from simulator.rehearsal.description import Hardware, Platform, Times
+from simulator.rehearsal.engines import engines_of
 from simulator.rehearsal.run import Rehearsal
+from twin.world import scenario as scenarios
 from twin.world.rules import Rules
 from twin.world.scenario import Scenario
 
@@ -102,9 +105,11 @@ def client_of(
         client: Its real times to an answer and to a refusal, as recorded.
         rehearse: Runs a rehearsal of some requests.
     """
-    waits = (client["answer_seconds"] + ASK_SECONDS, client["refusal_seconds"] + ASK_SECONDS)
+    waits = tuple(
+        ASK_SECONDS + (client[name] or 0.0) for name in ("answer_seconds", "refusal_seconds")
+    )
     # it asks until the platform is idle again, after the last step
-    asked = client["answered"] * waits[0] + client["refused"] * waits[1]
+    asked = (client["answered"] or 0) * waits[0] + (client["refused"] or 0) * waits[1]
     seconds = max(sum(step.after or 0.0 for step in scenario.steps) / speed, asked)
     refused: Callable[[float], bool] = lambda _: False  # noqa: E731
     for _ in range(_TRIES):
@@ -139,6 +144,29 @@ def _arrivals(seconds: Sequence[float], prompts: Sequence[int], outputs: Sequenc
         np.full(count, -1, np.int16), np.array(prompts, np.int32), np.array(outputs, np.int32),
         np.full(count, -1, np.int64), np.zeros(count, np.int32),
     )  # fmt: skip
+
+
+def rehearsed(described: Platform, name: str, timeline: Mapping[str, Any]) -> Rehearsal:
+    """Return the rehearsal of a scenario that a timeline was recorded of.
+
+    Args:
+        described: The platform of the stack.
+        name: The scenario.
+        timeline: What `scripts.develop.twin_timeline` recorded.
+    """
+    scenario = scenarios.load(scenarios.find(name))
+    speed = timeline["speed"]
+    platform = as_on_twin(described, scenario, timeline["start_seconds"], speed)
+    model = platform.models[0].name
+
+    def run(traffic: Recorded) -> Rehearsal:
+        found = Rehearsal(platform, traffic, engines_of(platform))
+        found.run()
+        return found
+
+    if scenario.traffic is None:
+        return client_of(scenario, model, speed, timeline["client"], run)[1]
+    return run(traffic_of(scenario, model))
 
 
 def share_within(
