@@ -182,12 +182,12 @@ def share_within(
     found: dict[str, float] = {}
     for one in rehearsal.workloads:
         points = ready.get(one.workload.name, ())
-        near = [abs(sample.ready - _at(points, sample)) <= most for sample in one.recorded]
+        near = [abs(sample.ready - ready_at(points, sample)) <= most for sample in one.recorded]
         found[one.workload.name] = sum(near) / len(near)
     return found
 
 
-def _at(points: Sequence[tuple[float, int]], sample: Sample) -> int:
+def ready_at(points: Sequence[tuple[float, int]], sample: Sample) -> int:
     number = 0
     for at, then in points:
         if at <= sample.seconds:
