@@ -184,10 +184,15 @@ class Cluster:
         ]
         placed: list[Replica] = []
         full: set[int] = set()
+        starts: dict[int, int] = {}
         for replica in self.replicas:
             if replica.nodes or replica.is_leaving or id(replica.workload) in full:
                 continue
-            chosen = _fit(replica, usable)
+            # nodes that had no room for a replica have none for the next one of the workload
+            first = starts.get(id(replica.workload), 0)
+            chosen = _fit(replica, usable[first:] if first else usable)
+            if chosen is not None and len(chosen) == 1:
+                starts[id(replica.workload)] = usable.index(chosen[0], first)
             if chosen is None:
                 full.add(id(replica.workload))
                 continue

@@ -480,15 +480,16 @@ class Rehearsal:
 
     def _count_missing(self, step: float) -> None:
         for each in self.workloads:
+            is_creating: bool | None = None  # equal for all replicas of a workload
             for replica in each.present:
                 if replica.engine is not None:
                     continue
                 if replica.nodes:
                     reason = "image, weights, compilation"
-                elif self._clusters[each.workload.region].is_creating(replica.pods[0]):
-                    reason = "node"
                 else:
-                    reason = "no capacity"
+                    if is_creating is None:
+                        is_creating = self._cluster(each).is_creating(replica.pods[0])
+                    reason = "node" if is_creating else "no capacity"
                 each.missing[reason] += step
 
     def _way(self, node: Node) -> str:

@@ -3,18 +3,21 @@
 import numpy as np
 import pytest
 
+from infra.plan import resolve
 from planner.speed.calibrated import Calibration, Entry, write_calibration
 from scripts.rehearse.calibrated import calibrated
 from scripts.rehearse.command import _from_file, _rates
 from scripts.rehearse.describe import Described
 from scripts.rehearse.faults import with_faults
 from scripts.rehearse.page import check_page
+from scripts.rehearse.rates import default_rates
 from scripts.rehearse.result import spent_by
 from scripts.terminal.console import CommandError
 from simulator.engine.stepped import Finished
-from simulator.rehearsal.description import Model
+from simulator.rehearsal.description import Limit, Model, Team
 from simulator.rehearsal.run import Bought, Rehearsal
 from simulator.tests.unit.rehearsal.platforms import L4, Steady, platform
+from tests.contract.infra.resolved import stack
 
 
 @pytest.mark.parametrize(
@@ -163,3 +166,26 @@ def test_a_calibration_without_an_engine_of_the_stack_is_refused(tmp_path):
     write_calibration(file, Calibration(entries=(entry("Qwen/Qwen3-32B"),)))
     with pytest.raises(CommandError, match="--calibration: must have a model of the stack"):
         calibrated(platform(), str(file))
+
+
+def test_default_rates_keep_replicas_busy_within_the_limits_of_teams():
+    plan = resolve(stack("prod"))
+    names = tuple(plan.platform.models)
+    models = tuple(Model(name, ((name, 1.0),)) for name in names)
+    contexts = {name: plan.platform.models[name].context for name in names}
+    free = default_rates(plan, Described(platform(models=models), contexts=contexts))
+    assert free.teams_of == {}
+    assert free.by_model["llama-3.1-8b"] > free.by_model["gemma-3-27b"] > 1
+    limit = Limit(requests_per_minute=198.0)  # 1 a second on the mean, 3.3 in ten minutes
+    teams = {
+        "chat": Team({"us-central1": limit}, frozenset({"llama-3.1-8b"})),
+        "all": Team(),
+    }
+    limited = default_rates(
+        plan, Described(platform(models=models, teams=teams), contexts=contexts)
+    )
+    chat, others = (limited.teams_of["llama-3.1-8b"][name] for name in teams)
+    assert chat == pytest.approx(1.0)
+    assert chat + others == pytest.approx(limited.by_model["llama-3.1-8b"])
+    assert others < free.by_model["llama-3.1-8b"]
+    assert limited.teams_of["gemma-3-27b"] == {"all": pytest.approx(free.by_model["gemma-3-27b"])}
