@@ -251,17 +251,15 @@ class Tally:
         too_long = np.isnan(first)
         if too_long.any():
             self.fail(number[too_long], TOO_LONG, "refused")
-            number, first, last, generated, cached = (
-                each[~too_long] for each in (number, first, last, generated, cached)
-            )
+            number, generated, cached = (each[~too_long] for each in (number, generated, cached))
+            first, last = first[~too_long], last[~too_long]
         since = self.open.seconds[number] + (started - HTTP_SECONDS)
         first, last = first - since, last - since
         is_cut = last > self.timeout[self.model_of(self.open.key[number])]
         if is_cut.any():
             self.fail(number[is_cut], TIMEOUT, "cut")
-            number, first, last, generated, cached = (
-                each[~is_cut] for each in (number, first, last, generated, cached)
-            )
+            number, generated, cached = (each[~is_cut] for each in (number, generated, cached))
+            first, last = first[~is_cut], last[~is_cut]
         self._answer(number, first, last, generated, cached)
         self.open.release(number)
 
