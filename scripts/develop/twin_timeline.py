@@ -5,18 +5,18 @@
 
 Write the file before another scenario is played. It has the ready replicas of each workload over
 time, the times that its processes took to start (which are real time, so they depend on the
-machine), and the requests of the traffic.
+machine), and the requests of the traffic or the client.
 """
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from twin.drawings.timeline import Event, ordered, workload_of
-from twin.host.paths import REPOSITORY, TwinPaths
+from twin.host.paths import TwinPaths
 from twin.world import scenario as scenarios
 from twin.world.events import Events
 from twin.world.rules import Rules
@@ -41,15 +41,20 @@ def record(events: Iterable[Event], scenario: str, speed: float) -> dict[str, An
         begun -= _after(scenario) / speed
     ready: dict[str, str] = {}
     curves: dict[str, list[tuple[float, int]]] = {}
-    starts: dict[str, list[float]] = {}
+    starts: dict[str, list[tuple[float, float]]] = {}
+    nodes: dict[str, float] = {}
     started: dict[str, float] = {}
     for event in found:
         pod, at = str(event["subject"]), round(event["time"] - begun, 2)
-        if event["kind"] == "engine.started":
+        if event["kind"] == "node.ready":
+            nodes[pod] = at
+        elif event["kind"] == "engine.started":
             started[pod] = at
         elif event["kind"] == "pod.ready" and pod in started:
             name = workload_of(pod).removeprefix("pods of ")
-            starts.setdefault(name, []).append(at - started[pod])
+            # a node's first process waits for nothing but the machine that the twin runs on
+            begun_at = nodes.pop(str(event["message"]).rpartition(" on ")[2], started[pod])
+            starts.setdefault(name, []).append((at, at - begun_at))
             ready[pod] = name
             _change(curves, name, at, 1)
         elif event["kind"] == "engine.stopped" and pod in ready:
@@ -58,8 +63,14 @@ def record(events: Iterable[Event], scenario: str, speed: float) -> dict[str, An
         "scenario": scenario,
         "speed": speed,
         "ready": {name: [(max(0.0, at), n) for at, n in points] for name, points in curves.items()},
-        "start_seconds": {name: round(median(each), 2) for name, each in starts.items()},
+        "start_seconds": {name: _usual(each) for name, each in starts.items()},
     }
+
+
+def _usual(starts: Sequence[tuple[float, float]]) -> float:
+    """Return the median of the starts during the scenario, or before it if there is none."""
+    during = [seconds for at, seconds in starts if at > 0]
+    return round(median(during or [seconds for _, seconds in starts]), 2)
 
 
 def _after(scenario: str) -> float:
@@ -72,18 +83,22 @@ def _change(curves: dict[str, list[tuple[float, int]]], name: str, at: float, by
     points.append((at, before + by))
 
 
-def main() -> None:
-    """Write the file."""
-    stack, scenario, target = sys.argv[1:4]
-    paths = TwinPaths.default()
+def recorded(paths: TwinPaths, stack: str, scenario: str) -> dict[str, Any]:
+    """Return what happened on a twin in the last scenario of a stack."""
     found = record(Events(paths.events_file).read(), scenario, Rules.of(paths).speed)
-    folder = REPOSITORY / "build" / stack
+    folder = paths.root.parent / stack
     if scenarios.load(scenarios.find(scenario)).traffic is None:
-        found["gap_seconds"] = json.loads((folder / "client.json").read_text())["gap_seconds"]
+        found["client"] = json.loads((folder / "client.json").read_text())
     else:
         summary = json.loads((folder / "traffic.json").read_text())
         found["requests"] = {key: summary[key] for key in ("sent", "answered", "refused", "lost")}
-    Path(target).write_text(json.dumps(found) + "\n")
+    return found
+
+
+def main() -> None:
+    """Write the file."""
+    stack, scenario, target = sys.argv[1:4]
+    Path(target).write_text(json.dumps(recorded(TwinPaths.default(), stack, scenario)) + "\n")
 
 
 if __name__ == "__main__":

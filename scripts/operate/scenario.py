@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from statistics import median
 
 from scripts.operate.load import Load, plot, print_report
 from scripts.operate.timeline import print_events
@@ -22,7 +23,8 @@ from twin.world import scenario as scenarios
 from twin.world.events import Events
 from twin.world.rules import Rules
 
-_ASK_SECONDS = 0.25
+ASK_SECONDS = 0.25
+"""Time that the client waits after each answer before it asks again."""
 _SETTLE_SECONDS = 120
 _QUIET_SECONDS = 6
 _Print = Callable[[Sequence[Event], float], None]
@@ -49,22 +51,25 @@ class Client(threading.Thread):
         self._endpoint, self._model, self._events = endpoint, model, events
         self._stop_asking = threading.Event()
         self._last: tuple[str, str] = ("", "")
-        self.answered = 0
-        self.refused = 0
+        self.answered: list[float] = []
+        """Seconds until each whole answer."""
+        self.refused: list[float] = []
+        """Seconds until each refusal."""
         self.longest_gap_seconds = 0.0
 
     def run(self) -> None:
         """Send requests until `finish` is called."""
         last = time.monotonic()
-        while not self._stop_asking.wait(_ASK_SECONDS):
+        while not self._stop_asking.wait(ASK_SECONDS):
+            asked = time.monotonic()
             try:
                 answer = stream_chat(self._endpoint, self._model, "Are you there?", max_tokens=4)
             except CommandError as error:
-                self.refused += 1
+                self.refused.append(time.monotonic() - asked)
                 self._note("answer.refused", self._model, " ".join(str(error).split())[:120])
                 continue
-            self.answered += 1
             now = time.monotonic()
+            self.answered.append(now - asked)
             self.longest_gap_seconds = max(self.longest_gap_seconds, now - last)
             last = now
             self._note("answer.ok", answer.served_by, f"{answer.served_by} answers")
@@ -131,17 +136,24 @@ def _with_client(
         del happened, begun
         gap = client.longest_gap_seconds
         outcome = {
-            "answered": client.answered,
-            "refused": client.refused,
+            "answered": len(client.answered),
+            "refused": len(client.refused),
+            "answer_seconds": _median(client.answered),
+            "refusal_seconds": _median(client.refused),
             "gap_seconds": round(gap, 2),
         }
         (folder / "client.json").write_text(json.dumps(outcome) + "\n")
         console.print(
-            f"Client: {client.answered} answered, {client.refused} refused; longest time without "
-            f"an answer {gap:.1f} s ({gap * Rules.of(paths).speed / 60:.0f} min in real time)"
+            f"Client: {len(client.answered)} answered, {len(client.refused)} refused; longest time "
+            f"without an answer {gap:.1f} s "
+            f"({gap * Rules.of(paths).speed / 60:.0f} min in real time)"
         )
 
     return finished, print_outcome
+
+
+def _median(seconds: Sequence[float]) -> float | None:
+    return round(median(seconds), 4) if seconds else None
 
 
 def _replicas(paths: TwinPaths) -> str:

@@ -11,14 +11,13 @@ import typer
 
 from gke_inference.catalogue.input_error import InputError
 from infra.estimate.stack_cost import stack_cost
-from infra.estimate.unit_costs import DEFAULT_TRAFFIC, unit_costs
 from infra.plan import Plan
 from infra.stack import Layer
-from planner.unit_cost.unit_cost import SIZES
 from scripts.rehearse.calibrated import calibrated
 from scripts.rehearse.describe import Described, describe
 from scripts.rehearse.faults import with_faults
 from scripts.rehearse.page import check_page, write_page
+from scripts.rehearse.rates import Rates, default_rates, team_shares
 from scripts.rehearse.result import as_json, result_of
 from scripts.rehearse.show import print_result
 from scripts.shared.calibration_files import CalibrationOption
@@ -28,7 +27,7 @@ from scripts.terminal.console import CommandError, console, errors, step
 from scripts.terminal.exit_codes import ExitCode
 from scripts.terminal.options import JsonOption, plan_of
 from simulator.demand.arrivals import Traffic
-from simulator.demand.default_day import HOURS, default_day
+from simulator.demand.default_day import default_day
 from simulator.demand.reading import read
 from simulator.rehearsal.engines import engines_of
 from simulator.rehearsal.run import Rehearsal
@@ -48,7 +47,8 @@ def rehearse(
         typer.Option(
             metavar="MODEL=RATE",
             help="Mean requests per second of a model; repeat for more. Default: what keeps the"
-            " expected replicas of `cost` busy in the busiest hour. Models without one get none.",
+            " expected replicas of `cost` busy in the busiest hour, within the limits of teams."
+            " Models without one get none.",
         ),
     ] = None,
     fault: Annotated[
@@ -129,8 +129,7 @@ class _Progress:
         if now - self._last < _PROGRESS_SECONDS:
             return
         self._last = now
-        sent = sum(one.sent for one in found.outcomes.values())
-        failed = sum(one.failed for one in found.outcomes.values())
+        sent, failed = found.tally.sent, found.tally.failed
         replicas = sum(each.engine is not None for one in found.workloads for each in one.replicas)
         errors.print(
             f"{clock(seconds)} of {clock(length)} after {now - self._begun:.0f} s: {sent:,} sent, "
@@ -141,15 +140,20 @@ class _Progress:
 def _traffic(
     plan: Plan, described: Described, given: list[str] | None, hours: float, seed: int
 ) -> Traffic:
-    names = [model.name for model in described.platform.models]
-    rates = _rates(given, names) if given else default_rates(plan, names)
-    contexts = {name: most for name, most in described.contexts.items() if name in rates}
+    platform = described.platform
+    if given:
+        names = [model.name for model in platform.models]
+        rates = Rates(_rates(given, names), team_shares(platform))
+    else:
+        rates = default_rates(plan, described)
+    contexts = {name: most for name, most in described.contexts.items() if name in rates.by_model}
     try:
         return default_day(
-            rates,
+            rates.by_model,
             seed,
             contexts=contexts,
-            teams=tuple(described.platform.teams),
+            teams=tuple(platform.teams),
+            teams_of=rates.teams_of,
             length_hours=hours,
         )
     except (InputError, ValueError) as error:
@@ -189,22 +193,3 @@ def _rates(given: list[str], names: list[str]) -> dict[str, float]:
             raise CommandError(f"--rate: must be a model of {', '.join(names)}, got {name!r}")
         found[name] = value
     return found
-
-
-def default_rates(plan: Plan, names: list[str]) -> dict[str, float]:
-    """Return the mean requests per second with which `cost` expects its replicas to be busy.
-
-    In the busiest hour, they keep the expected replicas of `cost` at the utilization that it
-    assumes, for requests of the lengths that it assumes. A model without an estimate gets one
-    request per second.
-    """
-    found = dict.fromkeys(names, 0.0)
-    cost = stack_cost(plan)
-    for one in unit_costs(plan, cost.bill):
-        units = one.units_per_hour
-        if one.model in found and units is not None:
-            tokens = units.value * SIZES[one.speed.unit] / 3600
-            is_output = one.speed.unit.endswith("output tokens")
-            per_request = DEFAULT_TRAFFIC.made if is_output else DEFAULT_TRAFFIC.given
-            found[one.model] += tokens / per_request / max(HOURS)
-    return {name: rate or 1.0 for name, rate in found.items()}

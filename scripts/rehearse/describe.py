@@ -9,15 +9,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gke_inference.catalogue.engines import engine
+from gke_inference.catalogue.rungs import Rung
+from gke_inference.clients.settings import Priority
 from infra.estimate.cold_starts import starts
 from infra.plan import Plan, RegionPlan, ServedModel
+from infra.plan.backends import fallback_of
+from infra.plan.clients import limits_in
+from infra.stack import Fleet, Task
 from infra.stack import Front as FrontKind
-from infra.stack import Task
 from scripts.rehearse.engine_settings import NotSimulatedError, settings_of
 from scripts.terminal.console import CommandError
 from simulator.engine.settings import Deployment
 from simulator.rehearsal import horizontal
 from simulator.rehearsal.description import (
+    Fallback,
     Front,
     Hardware,
     Limit,
@@ -26,6 +31,7 @@ from simulator.rehearsal.description import (
     Region,
     Signal,
     Slo,
+    Team,
     Times,
     Workload,
 )
@@ -125,8 +131,11 @@ class _Describer:
             engines=tuple(self._engines),
             times=Times(self._rules, float(self._plan.platform.monitoring.scrape_seconds)),
             front=self._front(),
-            teams=self._teams(),
+            teams=self._teams([name for name in self._plan.regions if name in used]),
             world=World(stock=tuple(self._reservations())),
+            calendar=frozenset(
+                name for name, rung in self._reserved() if rung.provisioning == "calendar"
+            ),
         )
         aliases = {
             adapter: name
@@ -139,7 +148,10 @@ class _Describer:
     def _front(self) -> Front:
         """Return the front, with the outlier detection of its backends."""
         gateway = self._plan.front.gateway
-        front = Front(gateway.front is FrontKind.GLOBAL or gateway.has_fleet_gateway)
+        if gateway.has_fleet_gateway:
+            fleet = gateway.fleet or Fleet()
+            return Front(overflow_percent=fleet.target_utilization_percent)
+        front = Front(gateway.front is FrontKind.GLOBAL)
         for state in self._states:
             inputs: JsonObject = state.get("inputs") or {}
             detection = part(inputs, "outlierDetection")
@@ -167,20 +179,50 @@ class _Describer:
                 Slo() if slo is None else Slo(slo.ttft_p95_ms, slo.tpot_p95_ms),
                 float(first.settings.timeout_seconds),
                 first.settings.task is Task.EMBED,
+                self._fallback(first),
+                self._price(name),
             )
 
-    def _teams(self) -> dict[str, Limit]:
+    def _price(self, name: str) -> tuple[float, float]:
+        """Return the price of a model's tokens for the budgets of teams, per million."""
+        clients = self._plan.clients
+        price = None if clients is None else clients.settings.prices.get(name)
+        if price is None:
+            return 0.0, 0.0
+        return price.input_usd_per_million, price.output_usd_per_million
+
+    def _fallback(self, served: ServedModel) -> Fallback | None:
+        """Return the backend that answers for a model at capacity."""
+        fallback, backends = fallback_of(served), self._plan.backends
+        if fallback is None or backends is None:
+            return None
+        price = backends.prices[fallback.backend]
+        return Fallback(
+            fallback.after_queue,
+            fallback.monthly_usd,
+            price.input_usd_per_million,
+            price.output_usd_per_million,
+        )
+
+    def _teams(self, regions: Sequence[str]) -> dict[str, Team]:
         clients = self._plan.clients
         if clients is None:
             return {}
-        return {
-            name: Limit(
-                team.requests_per_minute,
-                team.tokens_per_minute,
-                str(getattr(team.priority, "value", team.priority)) == "batch",
-            )
-            for name, team in clients.settings.teams.items()
-        }
+        gated = self._plan.platform.regions_with_gateway()
+        names = self._plan.platform.models
+        found: dict[str, Team] = {}
+        for name, team in clients.settings.teams.items():
+            limits: dict[str, Limit] = {}
+            for region in regions:
+                if region in gated:
+                    own = limits_in(team, region, gated)
+                    limits[region] = Limit(
+                        own.requests_per_minute, own.tokens_per_minute,
+                        own.tokens_per_month, own.monthly_usd,
+                    )  # fmt: skip
+            models = None if team.models is None else frozenset(team.models) & names.keys()
+            found[name] = Team(limits, models, team.priority is Priority.BATCH)
+        return found
 
     # -- regions
 
@@ -206,26 +248,30 @@ class _Describer:
             placed = tuple(inputs.get("nodeLocations") or zones)
             yield pool_spec.parse({"name": inputs["name"], "inputs": inputs, "zones": placed})
 
-    def _reservations(self) -> Iterator[StockLine]:
-        """Yield the reservations that the stack names; how large they are is not known."""
-        seen: set[tuple[str, str, str]] = set()
+    def _reserved(self) -> Iterator[tuple[str, Rung]]:
+        """Yield the rungs with a reservation, each with the name that its nodes have."""
         for region in self._plan.regions.values():
             for capacity in region.used_capacity:
                 for rung in capacity.rungs.values():
-                    if rung.reservation is None:
-                        continue
-                    owner = rung.reservation_project
-                    name = rung.reservation
-                    if owner is not None:
-                        name = f"projects/{owner}/reservations/{name}"
-                    for zone in rung.reservation_zones:
-                        key = (zone, rung.accelerator, name)
-                        if key not in seen:
-                            seen.add(key)
-                            yield StockLine(
-                                zone=zone, accelerator=rung.accelerator, provisioning="reservation",
-                                reservation=name, chips="unlimited",
-                            )  # fmt: skip
+                    if rung.reservation is not None:
+                        owner, name = rung.reservation_project, rung.reservation
+                        yield (
+                            name if owner is None else f"projects/{owner}/reservations/{name}",
+                            rung,
+                        )
+
+    def _reservations(self) -> Iterator[StockLine]:
+        """Yield the reservations that the stack names; how large they are is not known."""
+        seen: set[tuple[str, str, str]] = set()
+        for name, rung in self._reserved():
+            for zone in rung.reservation_zones:
+                key = (zone, rung.accelerator, name)
+                if key not in seen:
+                    seen.add(key)
+                    yield StockLine(
+                        zone=zone, accelerator=rung.accelerator, provisioning="reservation",
+                        reservation=name, chips="unlimited",
+                    )  # fmt: skip
 
     # -- workloads
 
@@ -345,15 +391,15 @@ def _signals(served: ServedModel, metrics: Sequence[horizontal.Metric]) -> dict[
         NotSimulatedError: A metric is not of a simulated engine.
     """
     names = engine(served.settings.engine).metrics
-    known: dict[str, Signal] = {names.queue: "waiting"}
-    known |= dict.fromkeys(names.busy, "running")
+    known: dict[str, Signal] = dict.fromkeys(names.busy, "running")
+    known[names.queue] = "waiting"  # which `busy` also has
     if names.kv_cache is not None:
         known[names.kv_cache] = "kv_usage"
     found: dict[str, Signal] = {}
     for metric in metrics:
         if metric.is_external:
             continue
-        bare = metric.name.split("|")[1]
+        bare = metric.name.split("|")[1] if "|" in metric.name else metric.name
         by_name: dict[str, Signal] = {name.partition("{")[0]: known[name] for name in known}
         signal = by_name.get(bare)
         if signal is None:

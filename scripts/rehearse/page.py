@@ -66,11 +66,11 @@ def html(found: Result, stack: str) -> str:
 def panels(found: Result) -> Iterator[Panel]:
     """Yield the curves of a rehearsal, with hours as their time."""
     rehearsal = found.rehearsal
-    for name, series in rehearsal.series.items():
+    for name, series in rehearsal.tally.series.items():
 
         def rates(counts: NDArray[np.int64], label: str, *, dashed: bool = False) -> Curve:
             points = tuple(
-                (at * rehearsal.interval / 3600, float(count) / rehearsal.interval)
+                (at * rehearsal.tally.interval / 3600, float(count) / rehearsal.tally.interval)
                 for at, count in enumerate(counts.tolist())
             )
             return Curve(label, points, dashed)

@@ -1,7 +1,7 @@
 """The result of a rehearsal: requests, objectives, dollars, replicas. Free of text and colors."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,6 +72,8 @@ class Result:
     by_model: dict[str, Outcomes]
     objectives: tuple[Objective, ...]
     spent: Spent
+    fallback_usd: dict[str, float]
+    """Dollars of the fallbacks of models, at the prices of `clients.prices`, by model."""
     others_usd: float
     """What `cost` expects for everything but accelerators, over the length."""
     expected_usd: float
@@ -128,10 +130,18 @@ def result_of(rehearsal: Rehearsal, cost: StackCost, budget: Budget | None) -> R
         by_model,
         tuple(_objectives(rehearsal, by_model)),
         spent,
+        _by_model(rehearsal.gates.fallback_usd),
         others * hours,
         bill * hours,
         None if budget is None else _budget(budget, cost, spent.total / hours),
     )
+
+
+def _by_model(usd: Mapping[tuple[str, str], float]) -> dict[str, float]:
+    found = _Sums(float)
+    for (model, _), each in usd.items():
+        found[model] += each
+    return dict(found)
 
 
 def _budget(budget: Budget, cost: StackCost, accelerators: float) -> BudgetCheck:
@@ -173,7 +183,9 @@ def spent_by(rehearsal: Rehearsal) -> Spent:
         by_region[bought.region] += usd
         by_provisioning[bought.provisioning] += usd
     for model, usd in by_model.items():
-        tokens = {team: count for (of, team), count in rehearsal.team_tokens.items() if of == model}
+        tokens = {
+            team: count for (of, team), count in rehearsal.tally.team_tokens.items() if of == model
+        }
         whole = sum(tokens.values())
         for team, count in tokens.items():
             by_team[team] += usd * count / whole
@@ -206,7 +218,7 @@ def as_json(found: Result, stack: str) -> dict[str, Any]:
         },
         "teams": {
             name: {"answered": one.answered, "failed": one.failed, "reasons": dict(one.reasons)}
-            for name, one in sorted(rehearsal.teams.items())
+            for name, one in sorted(rehearsal.tally.teams.items())
         },
         "objectives": [
             {
@@ -218,6 +230,7 @@ def as_json(found: Result, stack: str) -> dict[str, Any]:
         ],
         "usd": {
             "accelerators": round(spent.total, 2),
+            "fallbacks": _money(found.fallback_usd),
             "others": round(found.others_usd, 2),
             "accelerators_expected_by_cost": round(found.expected_usd, 2),
             "by_model": _money(spent.by_model),
@@ -277,8 +290,9 @@ def _outcomes(one: Outcomes) -> dict[str, Any]:
         return {name: None if s is None else round(1000 * s, 1) for name, s in found.items()}
 
     return {
-        "sent": one.sent, "answered": one.answered, "refused": one.refused, "cut_off": one.cut,
-        "lost": one.lost, "reasons": dict(one.reasons), "prompt_tokens": one.prompt_tokens,
+        "sent": one.sent, "answered": one.answered, "answered_by_fallback": one.by_fallback,
+        "refused": one.refused, "cut_off": one.cut, "lost": one.lost, "reasons": dict(one.reasons),
+        "prompt_tokens": one.prompt_tokens,
         "output_tokens": one.output_tokens, "cached_tokens": one.cached_tokens,
         "ttft_ms": milliseconds(one.ttft), "tpot_ms": milliseconds(one.tpot),
     }  # fmt: skip

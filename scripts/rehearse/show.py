@@ -20,6 +20,9 @@ def headlines(found: Result) -> Iterator[str]:
         f"({totals.answered / sent:.2%}), {totals.refused:,} refused, {totals.cut:,} cut off by a "
         f"timeout, {totals.lost:,} lost with their replica"
     )
+    if totals.by_fallback:
+        usd = sum(found.fallback_usd.values())
+        yield f"{totals.by_fallback:,} more answered by fallbacks, for ${usd:,.2f}"
     yield from _late(found)
     spent = found.spent.total
     yield (

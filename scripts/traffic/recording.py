@@ -5,7 +5,6 @@ of its end, duration, team, model, region and tokens. The file has no key and no
 """
 
 import csv
-import heapq
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import chain
@@ -13,10 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from simulator.demand.columns import Requests
+from simulator.demand.ordering import sorted_within
 
 _FIRST_ERROR: Final = 400
-_HELD: Final = 200_000
-"""Requests held back for sorting: records are in the order of the ends of requests, by gate."""
 
 
 def rows_of(records: Iterable[Mapping[str, Any]]) -> Iterator[tuple[float, Mapping[str, Any]]]:
@@ -38,7 +36,7 @@ def write(records: Iterable[Mapping[str, Any]], file: Path) -> int:
 
     Cached prompt tokens become a prefix that the requests of a team to a model share.
     """
-    arrived = _sorted(rows_of(records))
+    arrived = sorted_within(rows_of(records))  # logs may come gate by gate
     first = next(arrived, None)
     if first is None:
         return 0
@@ -61,17 +59,3 @@ def _cells(record: Mapping[str, Any], groups: dict[tuple[str, str], int]) -> lis
     shared = [group, cached] if cached else ["", ""]
     region, output = str(record.get("region", "")), int(record["completion_tokens"])
     return [model, team, region, prompt, output, *shared]
-
-
-def _sorted(
-    rows: Iterable[tuple[float, Mapping[str, Any]]],
-) -> Iterator[tuple[float, Mapping[str, Any]]]:
-    held: list[tuple[float, int, Mapping[str, Any]]] = []
-    for number, (at, record) in enumerate(rows):
-        heapq.heappush(held, (at, number, record))
-        if len(held) > _HELD:
-            first = heapq.heappop(held)
-            yield first[0], first[2]
-    while held:
-        first = heapq.heappop(held)
-        yield first[0], first[2]

@@ -76,6 +76,7 @@ def default_pattern(
     *,
     contexts: Mapping[str, int] | None = None,
     teams: Sequence[str] = (),
+    teams_of: Mapping[str, Mapping[str, float]] | None = None,
     regions: Mapping[str, Origin] | None = None,
     length_hours: float = 24.0,
 ) -> Pattern:
@@ -86,13 +87,18 @@ def default_pattern(
         seed: Seed of all random numbers.
         contexts: Longest prompt and answer of models, in tokens.
         teams: Names of the teams, the largest first; the first tenth sends `TOP_TENTH`.
+        teams_of: Shares of teams of single models, where they differ.
         regions: Clients' regions, with shares and time.
         length_hours: Length; more than a day repeats the curve.
     """
     contexts = contexts or {}
     return Pattern(
         models={
-            name: Rate(requests_per_second=rate, context=contexts.get(name))
+            name: Rate(
+                requests_per_second=rate,
+                context=contexts.get(name),
+                teams=None if teams_of is None or name not in teams_of else dict(teams_of[name]),
+            )
             for name, rate in models.items()
         },
         kinds=KINDS,
@@ -111,13 +117,20 @@ def default_day(
     *,
     contexts: Mapping[str, int] | None = None,
     teams: Sequence[str] = (),
+    teams_of: Mapping[str, Mapping[str, float]] | None = None,
     regions: Mapping[str, Origin] | None = None,
     length_hours: float = 24.0,
 ) -> Generated:
     """Return the traffic of the default day; arguments are those of `default_pattern`."""
     return Generated(
         default_pattern(
-            models, seed, contexts=contexts, teams=teams, regions=regions, length_hours=length_hours
+            models,
+            seed,
+            contexts=contexts,
+            teams=teams,
+            teams_of=teams_of,
+            regions=regions,
+            length_hours=length_hours,
         )
     )
 

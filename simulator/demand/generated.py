@@ -67,7 +67,6 @@ class Generated:
         all_origins = sum(origin.share for origin in origins) or 1.0
         places = [(n, each.share / all_origins, each.hours_ahead) for n, each in enumerate(origins)]
         all_kinds = sum(kind.share for kind in pattern.kinds.values())
-        teams = choice(list(pattern.teams.values())) if pattern.teams else None
         count = len(pattern.models) * len(pattern.kinds) * max(1, len(places))
         block = block_of(count)
         tables = [
@@ -77,6 +76,9 @@ class Generated:
         ]  # fmt: skip
         found: list[Stream] = []
         for model, (name, rate) in enumerate(pattern.models.items()):
+            parts = pattern.teams if rate.teams is None else rate.teams
+            weights = [parts.get(team, 0.0) for team in pattern.teams]
+            teams = choice(weights) if any(weights) else None
             for region, place_share, ahead in places or [(-1, 1.0, 0.0)]:
                 shape = curve_of(pattern, name, ahead)
                 for kind, lengths in zip(pattern.kinds.values(), tables, strict=True):

@@ -149,6 +149,9 @@ class Rate(Settings):
     """Mean over the first day, before bursts."""
     context: Annotated[int, Field(ge=16, le=MOST_TOKENS)] | None = None
     """Most tokens of prompt and answer; longer requests are cut to it, sessions scaled."""
+    teams: Annotated[dict[str, _Share], Field(max_length=30_000)] | None = None
+    """Part of the requests of each team, among `teams` of the traffic; scaled to 1. Default: as for
+    all models."""
 
 
 class Origin(Settings):
@@ -205,6 +208,12 @@ class Pattern(Settings):
             raise PydanticCustomError(RULE, "must have an hour with requests in `hours`")
         if self.days is not None and self.days[0] != 1:
             raise PydanticCustomError(RULE, "must have 1 as first of `days`: rates are its mean")
+        for rate in self.models.values():
+            for name in rate.teams or {}:
+                if name not in self.teams:
+                    known = ", ".join(self.teams) or "none"
+                    rule = "must name `teams` of this traffic in `models` ({known})"
+                    raise PydanticCustomError(RULE, rule, {"known": known})
         for burst in self.bursts:
             for name in burst.models:
                 if name not in self.models:

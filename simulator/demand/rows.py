@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import one_of
 from simulator.demand.arrivals import MOST, Arrivals, arrivals_of
+from simulator.demand.ordering import sorted_within
 from simulator.demand.pattern import MOST_TOKENS
 
 BACK_SECONDS = 60.0
@@ -138,29 +139,23 @@ class FileTraffic(ABC):
         """
 
     def chunks(self, most: int = MOST) -> Iterator[Arrivals]:
-        """Yield all requests in the order of arrival, in chunks of at most `most`."""
-        held: list[tuple[float, Row]] = []
+        """Yield all requests in the order of arrival, in chunks of at most `most`.
+
+        Memory is bounded by twice as many, also where more come within `BACK_SECONDS`: then they
+        wait in files.
+        """
         ready: list[tuple[float, Row]] = []
-        latest = -math.inf
-        for _, row in self._checked():
-            at = row.seconds - self._start
-            latest = max(latest, at)
-            held.append((at, row))
-            if len(held) < 2 * most:
-                continue
-            held.sort(key=_when)
-            cut = next(
-                (n for n, (time, _) in enumerate(held) if time > latest - BACK_SECONDS), len(held)
-            )
-            ready += held[:cut]
-            held = held[cut:]
-            while len(ready) >= most:
-                yield self._arrivals(ready[:most])
-                ready = ready[most:]
-        held.sort(key=_when)
-        ready += held
-        for start in range(0, len(ready), most):
-            yield self._arrivals(ready[start : start + most])
+        for item in sorted_within(
+            ((row.seconds - self._start, row) for _, row in self._checked()),
+            BACK_SECONDS,
+            2 * most,
+        ):
+            ready.append(item)
+            if len(ready) == most:
+                yield self._arrivals(ready)
+                ready = []
+        if ready:
+            yield self._arrivals(ready)
 
     def _arrivals(self, rows: list[tuple[float, Row]]) -> Arrivals:
         only: Callable[[str], str] = lambda name: self._names.of(name, "")  # noqa: E731
@@ -213,10 +208,6 @@ class _Index:
                 rule = f"must have at most {MOST_NAMES:,} names"
                 raise InputError(f"{self._path}: {self._what}", rule)
         return found
-
-
-def _when(item: tuple[float, Row]) -> float:
-    return item[0]
 
 
 def _check_tokens(where: str, field_name: str, value: int) -> None:

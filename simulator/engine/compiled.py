@@ -145,6 +145,11 @@ class CompiledEngines:
         self._write(b"k", struct.pack("<qd", replica, at))
         return self._read(np.int64, self._count())
 
+    def cancel(self, numbers: NDArray[np.int64], at: float) -> None:
+        """Abort requests: see `Engines`."""
+        self._members.go_to(at)
+        self._write(b"x", struct.pack("<qd", len(numbers), at), np.asarray(numbers, np.int64))
+
     def advance(self, requests: Requests, until: float) -> None:
         """Compute all engines up to a time: see `Engines`."""
         self.advance_with(requests, until, np.full(len(requests.number), _NONE, np.int64))

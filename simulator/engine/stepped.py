@@ -130,6 +130,15 @@ class Engines(Protocol):
         """
         ...
 
+    def cancel(self, numbers: NDArray[np.int64], at: float) -> None:
+        """Abort requests that have not ended, as when clients disconnect.
+
+        Args:
+            numbers: the caller's numbers of the requests.
+            at: the present time, to which all engines are advanced.
+        """
+        ...
+
     def advance(self, requests: Requests, until: float) -> None:
         """Send requests to their pools' replicas, and compute all engines up to a time.
 
@@ -330,6 +339,21 @@ class ReferenceEngines:
         gone = self._replicas.pop(replica, None)
         return np.array(sorted(gone.requests.values()) if gone else [], np.int64)
 
+    def cancel(self, numbers: NDArray[np.int64], at: float) -> None:
+        """Abort requests: see `Engines`."""
+        self._members.go_to(at)
+        gone = set(numbers.tolist())
+        for replica in list(self._replicas):
+            self._advance_one(replica, at)
+            one = self._replicas.get(replica)
+            if one is None:
+                continue
+            for request in [each for each, number in one.requests.items() if number in gone]:
+                del one.requests[request]
+                one.engine.abort(request, at)
+            if one.is_draining and not one.requests:
+                del self._replicas[replica]
+
     def advance(self, requests: Requests, until: float) -> None:
         """Compute all engines up to a time: see `Engines`."""
         self._members.advance(requests, until)
@@ -390,7 +414,9 @@ class ReferenceEngines:
         one = self._replicas[replica]
         one.engine.advance(until)
         for request in one.engine.news():
-            number = one.requests.pop(request)
+            number = one.requests.pop(request, None)
+            if number is None:  # it was aborted
+                continue
             self._ended.append(
                 (
                     number,

@@ -184,10 +184,15 @@ class Cluster:
         ]
         placed: list[Replica] = []
         full: set[int] = set()
+        starts: dict[int, int] = {}
         for replica in self.replicas:
             if replica.nodes or replica.is_leaving or id(replica.workload) in full:
                 continue
-            chosen = _fit(replica, usable)
+            # nodes that had no room for a replica have none for the next one of the workload
+            first = starts.get(id(replica.workload), 0)
+            chosen = _fit(replica, usable[first:] if first else usable)
+            if chosen is not None and len(chosen) == 1:
+                starts[id(replica.workload)] = usable.index(chosen[0], first)
             if chosen is None:
                 full.add(id(replica.workload))
                 continue
@@ -238,10 +243,7 @@ class Cluster:
         klass = self.region.classes.get(name)
         if now < self._paused.get(name, 0.0) or (name and klass is None):
             return
-        counts: dict[str, dict[str, int]] = {}
-        for node in self.nodes.values():
-            zones = counts.setdefault(node.shape.pool, {})
-            zones[node.zone] = zones.get(node.zone, 0) + 1
+        counts = self._counts()
         cooling = {rung: until for (of, rung), until in self._cooling.items() if of == name}
         scan = Scan(
             klass,
@@ -258,6 +260,14 @@ class Cluster:
                 pause = self._rules.scaled("rung.stockout.detect")
                 self._paused[name] = now + pause
                 self._cool(name, verdict.offer.rung, verdict.answer, now)
+
+    def _counts(self) -> dict[str, dict[str, int]]:
+        """Return the number of nodes by pool and zone, with those being created."""
+        counts: dict[str, dict[str, int]] = {}
+        for node in self.nodes.values():
+            zones = counts.setdefault(node.shape.pool, {})
+            zones[node.zone] = zones.get(node.zone, 0) + 1
+        return counts
 
     def _plain(self) -> tuple[Rung, ...]:
         """Return the rungs of pods without a class: the autoscaled pools without one."""
@@ -408,11 +418,7 @@ class Cluster:
         spec = self.region.pools.get(node.shape.pool)
         if spec is None:
             return node.shape.auto_created
-        zones: dict[str, int] = {}
-        for each in self.nodes.values():
-            if each.shape.pool == node.shape.pool:
-                zones[each.zone] = zones.get(each.zone, 0) + 1
-        return spec.may_shrink(zones, node.zone)
+        return spec.may_shrink(self._counts().get(node.shape.pool, {}), node.zone)
 
     # -- moves to a better rung
 
@@ -437,7 +443,7 @@ class Cluster:
         def place_of(group: list[Node]) -> int:
             return places.get(-1 if group[0].rung is None else group[0].rung, len(places))
 
-        counts: dict[str, dict[str, int]] = {}
+        counts = self._counts()
         for group in sorted(groups, key=place_of, reverse=True):
             pods = [pod for node in group for pod in _pods_on(node)]
             if place_of(group) == 0:

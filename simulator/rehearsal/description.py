@@ -94,6 +94,18 @@ class Slo:
 
 
 @dataclass(frozen=True)
+class Fallback:
+    """A backend that answers for a pool at capacity, with a budget in each region."""
+
+    after_queue: int
+    """Requests that wait at every engine before the backend gets any."""
+    monthly_usd: float
+    """US dollars per month and region."""
+    input_usd_per_million: float
+    output_usd_per_million: float
+
+
+@dataclass(frozen=True)
 class Model:
     """A name that clients request."""
 
@@ -104,6 +116,9 @@ class Model:
     timeout_seconds: float = 600.0
     """Time after which the gateway cuts an answer off."""
     is_embedding: bool = False
+    fallback: Fallback | None = None
+    usd_per_million: tuple[float, float] = (0.0, 0.0)
+    """Price of prompt and answer tokens that counts for the budgets of teams."""
 
 
 @dataclass(frozen=True)
@@ -117,14 +132,31 @@ class Front:
     """Consecutive failures after which a region is ejected. These defaults are Envoy's
     (config.cluster.v3.OutlierDetection)."""
     ejection_seconds: float = 30.0
+    overflow_percent: int | None = None
+    """KV cache use of a region's replicas above which requests overflow to the next one, at a fleet
+    gateway; None: the front is none."""
 
 
 @dataclass(frozen=True)
 class Limit:
-    """What a team may send."""
+    """What a team may send to the gateway of one region; None: no limit."""
 
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
+    tokens_per_month: float | None = None
+    """Its share of the team's tokens in a month, which begins with the traffic."""
+    usd_per_month: float | None = None
+    """Its share of the team's budget, in US dollars."""
+
+
+@dataclass(frozen=True)
+class Team:
+    """A team of clients."""
+
+    limits: Mapping[str, Limit] = field(default_factory=dict[str, Limit])
+    """By region; a region without one has no limit."""
+    models: frozenset[str] | None = None
+    """Models that it may request; None: all."""
     is_sheddable: bool = False
     """Whether its requests are refused while the replicas are saturated."""
 
@@ -140,8 +172,10 @@ class Platform:
     engines: tuple[Deployment, ...]
     times: Times = field(default_factory=Times)
     front: Front = field(default_factory=Front)
-    teams: Mapping[str, Limit] = field(default_factory=dict[str, Limit])
+    teams: Mapping[str, Team] = field(default_factory=dict[str, Team])
     world: World = field(default_factory=World)
     """Capacity at the start."""
+    calendar: frozenset[str] = frozenset()
+    """Reservations in calendar mode, which have a price of their own."""
     steps: tuple[Step, ...] = ()
     """Faults: changes of the capacity, each some time after the one before."""

@@ -81,6 +81,11 @@ class Divided:
         part, inner = self._places[replica]
         return self._parts[part].kill(inner, at)
 
+    def cancel(self, numbers: NDArray[np.int64], at: float) -> None:
+        """Abort requests: see `Engines`."""
+        for each in self._parts:
+            each.cancel(numbers, at)
+
     def advance(self, requests: Requests, until: float) -> None:
         """Compute all engines up to a time: see `Engines`."""
         part_of = self._pools[requests.pool]

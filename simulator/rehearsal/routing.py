@@ -66,22 +66,37 @@ class Ejections:
 
 @dataclass
 class TeamMeter:
-    """The requests and tokens of one team in the present minute."""
+    """The requests and tokens of one team in the present minute, and its tokens in the month."""
 
     limit: Limit
     _minute: int = -1
     _requests: int = 0
     _tokens: float = 0.0
+    _month: float = 0.0
+    _usd: float = 0.0
 
-    def admit(self, seconds: NDArray[np.float64], tokens: NDArray[np.int64]) -> Mask:
-        """Return which requests are within the limits; seconds ascend."""
+    def admit(
+        self, seconds: NDArray[np.float64], tokens: NDArray[np.int64], usd: NDArray[np.float64]
+    ) -> tuple[Mask, Mask]:
+        """Return which requests are within all limits, and which are within those of the month.
+
+        Args:
+            seconds: Times of arrival, which ascend.
+            tokens: Tokens of prompt and answer.
+            usd: Price of these tokens, in US dollars.
+        """
         admitted = np.ones(len(seconds), np.bool_)
+        in_month = np.ones(len(seconds), np.bool_)
+        if self.limit.tokens_per_month is not None:
+            in_month &= self._month + np.cumsum(tokens) <= self.limit.tokens_per_month
+        if self.limit.usd_per_month is not None:
+            in_month &= self._usd + np.cumsum(usd) <= self.limit.usd_per_month
         minutes = (seconds / _MINUTE).astype(np.int64)
         for minute in np.unique(minutes):
             if minute != self._minute:
                 self._minute, self._requests, self._tokens = int(minute), 0, 0.0
             at = np.flatnonzero(minutes == minute)
-            within = np.ones(len(at), np.bool_)
+            within = in_month[at].copy()
             if self.limit.requests_per_minute is not None:
                 left = self.limit.requests_per_minute - self._requests
                 within &= np.arange(1, len(at) + 1) <= left
@@ -90,5 +105,7 @@ class TeamMeter:
                 within &= sums <= self.limit.tokens_per_minute - self._tokens
             self._requests += int(within.sum())
             self._tokens += float(tokens[at][within].sum())
+            self._month += float(tokens[at][within].sum())
+            self._usd += float(usd[at][within].sum())
             admitted[at] = within
-        return admitted
+        return admitted, in_month

@@ -12,27 +12,35 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from gke_inference.catalogue.nearness import by_nearness
 from planner.choice.cost import machine_price
 from simulator.demand.arrivals import GROWING, Arrivals, Traffic
 from simulator.engine.replay import HTTP_SECONDS
-from simulator.engine.stepped import Engines, Load, Requests
-from simulator.rehearsal.accounts import Open, Outcomes, Sample
+from simulator.engine.stepped import Engines, Finished, Load, Requests
+from simulator.rehearsal.accounts import TIMEOUT, TOO_LONG, Outcomes, Sample, Tally
 from simulator.rehearsal.cluster import Cluster, Ledger, Node, Replica
-from simulator.rehearsal.description import Limit, Model, Platform, Workload
+from simulator.rehearsal.description import Platform, Workload
 from simulator.rehearsal.events import Log
+from simulator.rehearsal.gates import (
+    FALLBACK,
+    NO_REPLICA,
+    SHED,
+    TEAM_LIMIT,
+    TEAM_MODEL,
+    TEAM_MONTH,
+    UNSERVED,
+    Gates,
+)
 from simulator.rehearsal.horizontal import History, Pods, decide
-from simulator.rehearsal.routing import Ejections, TeamMeter, saturation
 from twin.world.scenario import Step, changed
 
 Progress = Callable[[float, float, "Rehearsal"], None]
 """Called now and then with the seconds that are over, the length, and the rehearsal so far."""
 
-NO_REPLICA, TOO_LONG, SHED = "no replica", "longer than the context", "saturated"
-TEAM_LIMIT, TIMEOUT, LOST = "limit of the team", "timeout", "lost with its replica"
+LOST = "lost with its replica"
+NOT_CAPACITY = (TEAM_LIMIT, TEAM_MONTH, TEAM_MODEL, TOO_LONG)
+"""Reasons of refusals that no number of replicas changes."""
 _SAMPLES = 600
 _WARM_SECONDS = 7200.0
-_NO_TEAM = "no team"
 
 
 Seen = tuple[float, dict[Replica, tuple[int, int, float]], int]
@@ -51,11 +59,18 @@ class Running:
     missing: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     """Replica-seconds that were wanted and not ready, by reason."""
     replicas: list[Replica] = field(default_factory=list[Replica])
+    _present: list[Replica] | None = None
 
     @property
     def present(self) -> list[Replica]:
         """Replicas that are not leaving."""
-        return [each for each in self.replicas if not each.is_leaving]
+        if self._present is None:
+            self._present = [each for each in self.replicas if not each.is_leaving]
+        return self._present
+
+    def changed(self) -> None:
+        """Record that a replica came, leaves or is gone."""
+        self._present = None
 
 
 @dataclass(frozen=True)
@@ -68,15 +83,6 @@ class Bought:
     provisioning: str
     machine: str
     accelerator: str
-
-
-@dataclass
-class Series:
-    """Counts of one model by interval of arrival."""
-
-    sent: NDArray[np.int64]
-    failed: NDArray[np.int64]
-    late: NDArray[np.int64]
 
 
 class Rehearsal:
@@ -104,19 +110,11 @@ class Rehearsal:
             for region in platform.regions
         }
         self.workloads = [Running(each, each.replicas) for each in platform.workloads]
+        self._running = {id(each.workload): each for each in self.workloads}
         self._regions = tuple(region.name for region in platform.regions)
         self._models = _by_traffic(platform, traffic)
         self._is_embedding = np.array([model.is_embedding for model in platform.models], np.bool_)
         """By model: its answer is a vector, which the step has that ends the prompt."""
-        self.outcomes = {
-            (model.name, region): Outcomes()
-            for model in platform.models
-            for region in self._regions
-        }
-        """By model and region of the pool; of refused requests, the client's nearest region."""
-        self.teams: dict[str, Outcomes] = {}
-        self.team_tokens: Counter[tuple[str, str]] = Counter()
-        """Tokens of answered requests, by model and team."""
         self.machines: defaultdict[Bought, float] = defaultdict(float)
         """Machine-seconds."""
         self.chips: list[tuple[float, Counter[tuple[str, str]]]] = []
@@ -124,22 +122,20 @@ class Rehearsal:
         self._started = 0.0
         self.now = 0.0
         """Seconds since the start of the warm-up."""
-        self._pools = _pools(platform)
+        self.gates = Gates(platform, traffic, self.log)
+        self._pools = {pool: number for number, pool in enumerate(self.gates.pools)}
         self._serving: dict[int, list[int]] = {at: [] for at in range(len(self._pools))}
-        self._open = Open()
-        self._ejections = Ejections(platform.front, len(self._regions))
-        self._owner: dict[int, Replica] = {}
-        self._meters = [TeamMeter(platform.teams.get(name, Limit())) for name in traffic.teams]
-        self._interval = max(self._times.step, traffic.seconds / _SAMPLES)
-        buckets = int(np.ceil(traffic.seconds / self._interval)) + 1
-        self.series = {
-            model.name: Series(*(np.zeros(buckets, np.int64) for _ in range(3)))
-            for model in platform.models
-        }
-        self.interval = self._interval
-        """Length of an interval of the series, in seconds."""
+        interval = max(self._times.step, traffic.seconds / _SAMPLES)
+        self.tally = Tally(platform.models, self._regions, traffic.teams, interval, traffic.seconds)
         self._load: Load | None = None
-        self._spread = 0
+        self._ended: Finished | None = None
+        is_fleet = platform.front.overflow_percent is not None
+        self._fleet_seconds = self._rules.scaled("fleet.overflow") if is_fleet else 0.0
+
+    @property
+    def outcomes(self) -> dict[tuple[str, str], Outcomes]:
+        """Outcomes by model and region of the pool; of refused requests, the client's nearest."""
+        return self.tally.outcomes
 
     @property
     def seconds(self) -> float:
@@ -173,8 +169,8 @@ class Rehearsal:
             if progress is not None:
                 progress(min(self.seconds, end), end, self)
         limit = max((model.timeout_seconds for model in self.platform.models), default=0.0)
-        until = self.now + limit + step
-        while self._open.count and self.now < until:
+        until = self.now + limit + 2 * step
+        while self.tally.open.count and self.now < until:
             self._step(None)
             self.now += step
         self._close()
@@ -190,7 +186,7 @@ class Rehearsal:
         self.log.events.clear()
 
     def _close(self) -> None:
-        self._fail(self._open.numbers(), TIMEOUT, "cut")  # all are older than the longest timeout
+        self._account()
         for node in self._nodes():
             self._bill(node, self._started + self.traffic.seconds)
 
@@ -214,18 +210,28 @@ class Rehearsal:
             changed_pools |= self._ready(running)
         if changed_pools:
             self._serve()
-        if part is not None and self._is_due(self._interval):
+        if part is not None and self._is_due(self.tally.interval):
             self._record()
         self._count_missing(step)
-        requests = self._send(part, now + step)
-        self._engines.advance(requests, now + step)
+        self._engines.advance(self._send(part), now + step)
         self._load = None
-        self._finish()
+        self._account()  # for the step before, while the engines compute this one
+        self._ended = self._engines.finished()
+        self.tally.open.end(self._ended.number)
+        self._cut_off(now + step)
+        if self._fleet_seconds and self._is_due(self._fleet_seconds, now + step):
+            self.gates.balance(self._serving, self._loads())
         if self._is_due(self._times.scrape, now + step):
             self._sample(now + step)
         if self._is_due(self._times.sync_seconds, now + step):
             for running in self.workloads:
                 self._autoscale(running, now + step)
+
+    def _account(self) -> None:
+        """Account for the requests that ended in the last step that was computed."""
+        if self._ended is not None:
+            self.tally.finish(self._ended, self._started)
+            self._ended = None
 
     def _is_due(self, interval: float, now: float | None = None) -> bool:
         """Return whether an interval ends in the step that begins at a time."""
@@ -239,12 +245,16 @@ class Rehearsal:
 
     def _grow(self, running: Running, wanted: int, now: float) -> None:
         running.wanted = wanted
-        while len(running.present) < wanted:
+        for _ in range(wanted - len(running.present)):
             running.replicas.append(self._cluster(running).create(running.workload, now))
+        running.changed()
 
     def _reconcile(self, running: Running) -> None:
         """Remove what has ended, and make as many replicas as are wanted."""
         now = self.now
+        present = running.present
+        if len(present) == running.wanted and len(present) == len(running.replicas):
+            return
         for replica in [each for each in running.replicas if each.leaves_at is not None]:
             has_ended = replica.engine is None or not self._is_busy(replica)
             if has_ended or now >= (replica.leaves_at or 0.0):
@@ -253,8 +263,8 @@ class Rehearsal:
         if len(present) < running.wanted:
             self._grow(running, running.wanted, now)
         elif len(present) > running.wanted:
-            present.sort(key=_keeping)
-            for replica in present[: len(present) - running.wanted]:
+            leaving = sorted(present, key=_keeping)
+            for replica in leaving[: len(present) - running.wanted]:
                 self._leave(replica, now + running.workload.grace_seconds)
                 if replica.engine is None:
                     self._remove(running, replica)
@@ -262,9 +272,9 @@ class Rehearsal:
     def _remove(self, running: Running, replica: Replica) -> None:
         if replica.engine is not None:
             lost = self._engines.kill(replica.engine, self.now)
-            self._owner.pop(replica.engine, None)
-            self._fail(lost, LOST, "lost")
+            self.tally.fail(lost, LOST, "lost")
         running.replicas.remove(replica)
+        running.changed()
         self._clusters[running.workload.region].remove(replica)
 
     def _is_busy(self, replica: Replica) -> bool:
@@ -283,8 +293,9 @@ class Rehearsal:
             replica.leaves_at = min(replica.leaves_at, ends)
             return
         replica.leaves_at = ends
+        self._running[id(replica.workload)].changed()
         if replica.engine is not None:
-            pool = self._pools.index((replica.workload.pool, replica.workload.region))
+            pool = self._pools[replica.workload.pool, replica.workload.region]
             if replica.engine in self._serving[pool]:
                 self._serving[pool].remove(replica.engine)
             self._engines.drain(replica.engine, self.now)
@@ -320,8 +331,7 @@ class Rehearsal:
             machine = replica.nodes[0].shape.machine.name
             kind = running.workload.hardware[machine].engine
             replica.engine = self._engines.add(kind, self.now)
-            self._owner[replica.engine] = replica
-            pool = self._pools.index((running.workload.pool, running.workload.region))
+            pool = self._pools[running.workload.pool, running.workload.region]
             self._serving[pool].append(replica.engine)
             has_changed = True
         return has_changed
@@ -385,238 +395,52 @@ class Rehearsal:
 
     # -- requests
 
-    def _send(self, part: Arrivals | None, until: float) -> Requests:
+    def _send(self, part: Arrivals | None) -> Requests:
         """Return the requests of a step that reach a replica; account for the others."""
         if part is None or not len(part):
             return Requests.none()
-        model = self._models[part.model]
-        client = self._clients(part)
-        bucket = np.minimum((part.seconds / self._interval).astype(np.int64), self._buckets - 1)
-        for at, one in enumerate(self.platform.models):
-            mine = model == at
-            if mine.any():
-                counts = np.bincount(bucket[mine], minlength=self._buckets)
-                self.series[one.name].sent += counts
-        numbers = self._open.take(len(part))
-        self._open.seconds[numbers] = part.seconds
-        self._open.model[numbers] = model
-        self._open.team[numbers] = part.team
-        self._open.prompt_tokens[numbers] = part.prompt_tokens
-        pool = np.full(len(part), -1, np.int64)
-        region = client.copy()
-        for at, one in enumerate(self.platform.models):
-            for of in range(len(self._regions)):
-                mine = np.flatnonzero((model == at) & (client == of))
-                if len(mine):
-                    self._route(one, of, mine, pool, region)
-        self._open.region[numbers] = region
-        for at, one in enumerate(self.platform.models):
-            for of, name in enumerate(self._regions):
-                count = int(((model == at) & (region == of)).sum())
-                self.outcomes[one.name, name].sent += count
-        self._limit_teams(part, numbers, pool)
-        self._shed(part, numbers, pool)
-        unserved = pool == -1
-        if unserved.any():
-            self._fail(numbers[unserved], NO_REPLICA, "refused")
-        sent = pool >= 0
+        model, open_ = self._models[part.model], self.tally.open
+        client = self.gates.clients(part)
+        load = self._loads() if self.gates.reads_load else None
+        world = self._ledger.world
+        lost = frozenset(name for name in self._regions if world.is_lost(name))
+        pool, region = self.gates.route(part, model, client, lost, self._serving, load, self.now)
+        key = self.tally.key(model, region)
+        self.tally.arrive(part.seconds, key)
+        numbers = open_.take(len(part))
+        open_.seconds[numbers] = part.seconds
+        open_.key[numbers] = key
+        open_.team[numbers] = part.team
+        open_.prompt_tokens[numbers] = part.prompt_tokens
+        for reason, refused in self.gates.check(part, model, region, pool):
+            self.tally.fail(numbers[refused], reason, "refused")
+        shed = self.gates.shed(part, pool, self._serving, load)
+        self.tally.fail(numbers[shed], SHED, "refused")
+        self.tally.fail(numbers[pool == UNSERVED], NO_REPLICA, "refused")
+        self.tally.fall_back(numbers[pool == FALLBACK])
+        sent = np.flatnonzero(pool >= 0)
         prompts = part.prompt_tokens[sent].astype(np.int64)
-        outputs = np.where(
-            self._is_embedding[model[sent]], 1, part.output_tokens[sent].astype(np.int64)
-        )
-        grows = part.prefix[sent] >= GROWING
+        outputs = np.where(self._is_embedding[model[sent]], 1, part.output_tokens[sent])
+        prefix = part.prefix[sent]
         return Requests(
             numbers[sent],
             part.seconds[sent] + self._started,
             pool[sent],
             prompts,
             outputs,
-            part.prefix[sent],
-            np.where(grows, prompts + outputs, part.prefix_tokens[sent]),
+            prefix,
+            np.where(prefix >= GROWING, prompts + outputs, part.prefix_tokens[sent]),
         )
 
-    @property
-    def _buckets(self) -> int:
-        return len(next(iter(self.series.values())).sent)
-
-    def _clients(self, part: Arrivals) -> NDArray[np.int64]:
-        """Return the region nearest to each client; those of unknown clients alternate."""
-        nearest = np.array(
-            [
-                self._regions.index(by_nearness(name, self._regions)[0])
-                for name in self.traffic.regions
-            ]
-            or [0],
-            np.int64,
-        )
-        found = nearest[np.maximum(part.region, 0)]
-        unknown = np.flatnonzero(part.region < 0)
-        found[unknown] = (self._spread + np.arange(len(unknown))) % len(self._regions)
-        self._spread += len(unknown)
-        return found
-
-    def _route(
-        self,
-        model: Model,
-        client: int,
-        mine: NDArray[np.int64],
-        pool: NDArray[np.int64],
-        region: NDArray[np.int64],
-    ) -> None:
-        """Choose region and pool of requests of one model from one region."""
-        left = mine
-        for name in self._reachable(model, self._regions[client]):
-            if not len(left):
-                return
-            at = self._regions.index(name)
-            region[left] = at
-            if self._ledger.world.is_lost(name):
-                if self.platform.front.is_global:
-                    continue  # a connection that fails is tried in the next region
-                return
-            versions = [
-                (self._pools.index((version, name)), share)
-                for version, share in model.versions
-                if (version, name) in self._pools
-            ]
-            live = [(index, share) for index, share in versions if self._serving[index]]
-            if live:
-                self._ejections.answered(name)
-                pool[left] = _split(live, left)
-                return
-            refused = len(left)
-            if self.platform.front.is_global:
-                refused = min(refused, self._ejections.room(name))
-            if not self._ejections.failed(name, refused, self.now):
-                return
-            message = f"{self.platform.front.failures} failures in a row: ejected"
-            self.log.add(self.now, "front.ejected", name, message)
-            left = left[refused:]
-
-    def _reachable(self, model: Model, client: str) -> list[str]:
-        """Return the regions that serve a model, nearest first, without ejected ones."""
-        served = tuple(
-            name
-            for name in self._regions
-            if any((version, name) in self._pools for version, _ in model.versions)
-        )
-        ordered = list(by_nearness(client, served))
-        if not self.platform.front.is_global:
-            return ordered[:1]
-        return [name for name in ordered if not self._ejections.is_out(name, self.now)] or ordered
-
-    def _limit_teams(
-        self, part: Arrivals, numbers: NDArray[np.int64], pool: NDArray[np.int64]
-    ) -> None:
-        for at, meter in enumerate(self._meters):
-            if meter.limit.requests_per_minute is None and meter.limit.tokens_per_minute is None:
-                continue
-            mine = np.flatnonzero((part.team == at) & (pool >= 0))
-            tokens = part.prompt_tokens[mine].astype(np.int64) + part.output_tokens[mine]
-            over = mine[~meter.admit(part.seconds[mine], tokens)]
-            if len(over):
-                self._fail(numbers[over], TEAM_LIMIT, "refused")
-                pool[over] = -2
-
-    def _shed(self, part: Arrivals, numbers: NDArray[np.int64], pool: NDArray[np.int64]) -> None:
-        sheddable = [at for at, meter in enumerate(self._meters) if meter.limit.is_sheddable]
-        if not sheddable:
-            return
-        may = np.isin(part.team, sheddable) & (pool >= 0)
-        for at in np.unique(pool[may]).tolist():
-            load = self._loads()
-            own = np.isin(load.replica, self._serving[at])
-            if saturation(load.waiting[own], load.kv_usage[own]) >= 1:
-                over = np.flatnonzero(may & (pool == at))
-                self._fail(numbers[over], SHED, "refused")
-                pool[over] = -2
-
-    def _fail(self, numbers: NDArray[np.int64], reason: str, outcome: str) -> None:
-        """Account for requests without a whole answer."""
-        models, regions = self._open.model[numbers], self._open.region[numbers]
-        for at in np.unique(models).tolist():
-            name = self.platform.models[at].name
-            mine = models == at
-            for of in np.unique(regions[mine]).tolist():
-                found = self.outcomes[name, self._regions[of]]
-                _add(found, reason, outcome, int((regions[mine] == of).sum()))
-            bucket = (self._open.seconds[numbers[mine]] / self._interval).astype(np.int64)
-            bucket = np.minimum(bucket, self._buckets - 1)
-            self.series[name].failed += np.bincount(bucket, minlength=self._buckets)
-        teams = self._open.team[numbers]
-        for at in np.unique(teams).tolist():
-            name = self.traffic.teams[at] if at >= 0 else _NO_TEAM
-            found = self.teams.setdefault(name, Outcomes())
-            _add(found, reason, outcome, int((teams == at).sum()))
-        self._open.release(numbers)
-
-    def _finish(self) -> None:
-        """Account for the requests that ended in the step."""
-        ended = self._engines.finished()
-        if not len(ended.number):
-            return
-        too_long = np.isnan(ended.first_token_seconds)
-        if too_long.any():
-            self._fail(ended.number[too_long], TOO_LONG, "refused")
-        number = ended.number[~too_long]
-        arrived = self._open.seconds[number] + self._started
-        first = ended.first_token_seconds[~too_long] - arrived + HTTP_SECONDS
-        whole = ended.last_token_seconds[~too_long] - arrived + HTTP_SECONDS
-        generated, cached = ended.generated[~too_long], ended.cached_tokens[~too_long]
-        tpot = np.where(generated > 1, (whole - first) / np.maximum(generated - 1, 1), np.nan)
-        keys = self._open.model[number] * len(self._regions) + self._open.region[number]
-        cut_off = np.zeros(len(number), np.bool_)
-        for key in np.unique(keys).tolist():
-            model = self.platform.models[key // len(self._regions)]
-            found = self.outcomes[model.name, self._regions[key % len(self._regions)]]
-            mine = np.flatnonzero(keys == key)
-            cut = whole[mine] > model.timeout_seconds
-            cut_off[mine] = cut
-            mine = mine[~cut]
-            self._answer(model, found, number[mine], first[mine], tpot[mine])
-            found.output_tokens += int(generated[mine].sum())
-            found.cached_tokens += int(cached[mine].sum())
-            self._count_tokens(model, number[mine], generated[mine])
-        if cut_off.any():
-            self._fail(number[cut_off], TIMEOUT, "cut")
-        self._open.release(number[~cut_off])
-
-    def _answer(
-        self,
-        model: Model,
-        found: Outcomes,
-        number: NDArray[np.int64],
-        first: NDArray[np.float64],
-        tpot: NDArray[np.float64],
-    ) -> None:
-        slo, known = model.slo, ~np.isnan(tpot)
-        late = np.zeros(len(number), np.bool_)
-        if slo.ttft_p95_ms is not None:
-            late = first > slo.ttft_p95_ms / 1000
-            found.late_ttft += int(late.sum())
-        if slo.tpot_p95_ms is not None:
-            slow = known & (tpot > slo.tpot_p95_ms / 1000)
-            found.late_tpot += int(slow.sum())
-            late |= slow
-        found.answered += len(number)
-        found.prompt_tokens += int(self._open.prompt_tokens[number].sum())
-        found.ttft.add(first)
-        found.tpot.add(tpot[known])
-        if late.any():
-            at = (self._open.seconds[number[late]] / self._interval).astype(np.int64)
-            at = np.minimum(at, self._buckets - 1)
-            self.series[model.name].late += np.bincount(at, minlength=self._buckets)
-
-    def _count_tokens(
-        self, model: Model, number: NDArray[np.int64], generated: NDArray[np.int64]
-    ) -> None:
-        teams = self._open.team[number]
-        for at in np.unique(teams).tolist():
-            mine = teams == at
-            name = self.traffic.teams[at] if at >= 0 else _NO_TEAM
-            tokens = int(self._open.prompt_tokens[number[mine]].sum() + generated[mine].sum())
-            self.team_tokens[model.name, name] += tokens
-            self.teams.setdefault(name, Outcomes()).answered += int(mine.sum())
+    def _cut_off(self, until: float) -> None:
+        """Cancel the requests whose gateway has given up on them."""
+        open_ = self.tally.open
+        running = open_.running()
+        limits = self.tally.timeout[self.tally.model_of(open_.key[running])]
+        over = running[until - self._started - open_.seconds[running] + HTTP_SECONDS > limits]
+        if len(over):
+            self._engines.cancel(over, until)
+            self.tally.fail(over, TIMEOUT, "cut")
 
     # -- records
 
@@ -647,7 +471,7 @@ class Rehearsal:
         for node in self._nodes():
             machine = node.shape.machine
             if machine.accelerator is not None and node.ready_at <= self.now:
-                found[machine.accelerator, node.shape.provisioning] += machine.chips
+                found[machine.accelerator, self._way(node)] += machine.chips
         self.chips.append((self.seconds, found))
 
     def _nodes(self) -> Iterator[Node]:
@@ -656,16 +480,22 @@ class Rehearsal:
 
     def _count_missing(self, step: float) -> None:
         for each in self.workloads:
+            is_creating: bool | None = None  # equal for all replicas of a workload
             for replica in each.present:
                 if replica.engine is not None:
                     continue
                 if replica.nodes:
                     reason = "image, weights, compilation"
-                elif self._clusters[each.workload.region].is_creating(replica.pods[0]):
-                    reason = "node"
                 else:
-                    reason = "no capacity"
+                    if is_creating is None:
+                        is_creating = self._cluster(each).is_creating(replica.pods[0])
+                    reason = "node" if is_creating else "no capacity"
                 each.missing[reason] += step
+
+    def _way(self, node: Node) -> str:
+        """Return the way in which a node's machine was bought."""
+        is_calendar = node.shape.reservation in self.platform.calendar
+        return "calendar" if is_calendar else node.shape.provisioning
 
     def _ended_node(self, node: Node) -> None:
         self._bill(node, min(self.now, self._started + self.traffic.seconds))
@@ -676,8 +506,7 @@ class Rehearsal:
         if machine.accelerator is None or until <= node.requested:
             return
         region = node.zone.rpartition("-")[0]
-        provisioning = node.shape.provisioning
-        key = Bought(node.owner, region, provisioning, machine.name, machine.accelerator)
+        key = Bought(node.owner, region, self._way(node), machine.name, machine.accelerator)
         self.machines[key] += until - node.requested
 
 
@@ -686,30 +515,10 @@ def _keeping(replica: Replica) -> tuple[bool, bool, float]:
     return replica.engine is not None, bool(replica.nodes), -replica.created
 
 
-def _add(found: Outcomes, reason: str, outcome: str, count: int) -> None:
-    found.reasons[reason] += count
-    setattr(found, outcome, getattr(found, outcome) + count)
-
-
 def usd_per_hour(bought: Bought) -> float | None:
     """Return the list price of a machine, as `cost` has it; None without a published price."""
     found = machine_price(bought.accelerator, bought.region, bought.provisioning, bought.machine)
     return None if found is None else found.usd_per_hour
-
-
-def _split(live: list[tuple[int, float]], left: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return a pool for each request, in the proportion of the shares."""
-    if len(live) == 1:
-        return np.full(len(left), live[0][0], np.int64)
-    shares = np.cumsum([share for _, share in live])
-    place = (left * 0.6180339887498949) % 1.0 * shares[-1]
-    chosen = np.searchsorted(shares, place, side="right")
-    return np.array([index for index, _ in live], np.int64)[np.minimum(chosen, len(live) - 1)]
-
-
-def _pools(platform: Platform) -> list[tuple[str, str]]:
-    found = [(each.pool, each.region) for each in platform.workloads]
-    return list(dict.fromkeys(found))
 
 
 def _by_traffic(platform: Platform, traffic: Traffic) -> NDArray[np.int64]:

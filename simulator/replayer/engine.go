@@ -414,11 +414,17 @@ func (e *engine) leave(index int32) {
 func (e *engine) finish(index int32, now float64) {
 	e.leave(index)
 	r := &e.requests[index]
-	e.release(r, none)
+	e.release(r, none, 0)
+	e.ended = append(e.ended, row{r.number, r.first, now, r.generated, r.cached, r.preemptions})
+	e.forget(index)
+}
+
+// forget makes the place of a request that has left available again.
+func (e *engine) forget(index int32) {
+	r := &e.requests[index]
 	for _, number := range r.runs {
 		e.cache.entries[number].owner = none
 	}
-	e.ended = append(e.ended, row{r.number, r.first, now, r.generated, r.cached, r.preemptions})
 	if r.group != none {
 		e.cache.leave(r.group)
 	}
@@ -428,10 +434,70 @@ func (e *engine) finish(index int32, now float64) {
 	e.spare = append(e.spare, index)
 }
 
-// release frees the blocks of a request, the tail first: KvCache.release.
-func (e *engine) release(r *request, owner int32) {
+// cancel removes the requests with some numbers and returns how many it had: EngineCore.abort. The
+// running step takes its time all the same.
+func (e *engine) cancel(numbers map[int64]bool, now float64) int {
+	e.advance(now)
+	var found []int32
+	for index := e.head; index != none; index = e.requests[index].after {
+		if numbers[e.requests[index].number] {
+			found = append(found, index)
+		}
+	}
+	for _, index := range found {
+		tokens := int32(0) // of the running step, whose blocks it holds
+		switch at := slices.IndexFunc(e.work, func(each part) bool { return each.index == index }); {
+		case e.requests[index].isDecoding:
+			if e.end >= 0 {
+				tokens = 1
+			}
+		case at >= 0:
+			tokens = e.work[at].tokens
+			e.work = slices.Delete(e.work, at, at+1)
+			e.joined--
+		default:
+			e.joined--
+		}
+		if index == e.partial {
+			e.partial = none
+		}
+		e.leave(index)
+		e.release(&e.requests[index], none, tokens)
+		e.forget(index)
+	}
+	count, before := len(found), none
+	for index := e.queue; index != none; {
+		r := &e.requests[index]
+		next := r.after
+		if !numbers[r.number] {
+			before, index = index, next
+			continue
+		}
+		if before == none {
+			e.queue = next
+		} else {
+			e.requests[before].after = next
+		}
+		if next == none {
+			e.last = before
+		}
+		e.waiting--
+		e.waitTokens -= int64(r.prompt)
+		e.forget(index)
+		count++
+		index = next
+	}
+	if count > 0 && e.end < 0 {
+		e.now = max(now, e.now)
+	}
+	return count
+}
+
+// release frees the blocks of a request, the tail first: KvCache.release. It also holds blocks for
+// its tokens in the running step.
+func (e *engine) release(r *request, owner, tokens int32) {
 	c := &e.cache
-	held := blocksFor(r.computed, c.size)
+	held := blocksFor(r.computed+tokens, c.size)
 	full := int32(0)
 	if e.kind.Caches {
 		full = r.computed / c.size
@@ -477,7 +543,7 @@ func (e *engine) preempt(index int32) {
 	}
 	e.leave(index)
 	r := &e.requests[index]
-	e.release(r, index)
+	e.release(r, index, 0)
 	r.computed = 0
 	r.preemptions++
 	r.before, r.after = none, e.queue

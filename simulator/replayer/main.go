@@ -101,6 +101,8 @@ func (p *program) obey(command byte) error {
 		return p.serve()
 	case 'd', 'k':
 		return p.leave(command == 'k')
+	case 'x':
+		return p.cancel()
 	case 'r':
 		return p.advance()
 	case 'f':
@@ -110,7 +112,7 @@ func (p *program) obey(command byte) error {
 	case 'c':
 		return p.counters()
 	}
-	return fmt.Errorf("command must be one of adfklrsc, got %q", command)
+	return fmt.Errorf("command must be one of acdfklrsx, got %q", command)
 }
 
 func (p *program) whole() (int64, error) {
@@ -201,6 +203,39 @@ func (p *program) leave(isKilled bool) error {
 		return nil
 	}
 	return errors.Join(write(p.out, []int64{int64(len(lost))}), write(p.out, lost))
+}
+
+// cancel removes requests wherever they are.
+func (p *program) cancel() error {
+	count, err := p.whole()
+	if err != nil {
+		return err
+	}
+	now, err := p.real()
+	if err != nil {
+		return err
+	}
+	left := map[int64]bool{}
+	for _, number := range column[int64](p.in, count, &err) {
+		left[number] = true
+	}
+	if err != nil {
+		return err
+	}
+	for _, number := range slices.Clone(p.order) {
+		one := p.replicas[number]
+		if one.engine.cancel(left, now) == 0 {
+			continue
+		}
+		p.collect(number, one)
+		if one.isDraining && one.engine.unfinished() == 0 {
+			p.drop(number, one)
+		}
+		for _, each := range p.pools {
+			each.changed(number)
+		}
+	}
+	return nil
 }
 
 func (p *program) drop(number int64, one *replica) {

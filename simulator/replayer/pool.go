@@ -113,6 +113,15 @@ func (p *pool) remove(number int64) {
 	p.refresh()
 }
 
+// changed forgets what is known of a member's times.
+func (p *pool) changed(number int64) {
+	for index := range p.members {
+		if p.members[index].number == number {
+			p.quiet[index] = math.Inf(-1)
+		}
+	}
+}
+
 // refresh forgets what is known of members' times.
 func (p *pool) refresh() {
 	if p.picker != nil {

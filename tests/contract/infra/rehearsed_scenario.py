@@ -1,15 +1,19 @@
 """A scenario of the twin as a rehearsal: the twin's clock, its traffic, and its start times."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from scripts.operate.load import trace_of
+from scripts.operate.scenario import ASK_SECONDS
 from simulator.demand.arrivals import MOST, Arrivals
 from simulator.rehearsal.accounts import Sample
 from simulator.rehearsal.description import Hardware, Platform, Times
+from simulator.rehearsal.engines import engines_of
 from simulator.rehearsal.run import Rehearsal
+from twin.world import scenario as scenarios
 from twin.world.rules import Rules
 from twin.world.scenario import Scenario
 
@@ -18,8 +22,8 @@ _LEAST_SECONDS = 1.0
 """Shortest interval of scrapes (rule monitoring.interval.shortest) and of the autoscaler on the
 twin."""
 _STEP = 0.25
-_CLIENT_SECONDS = 0.25
-"""Interval of the client that asks during a scenario without traffic."""
+_TRIES = 10
+Run = Callable[["Recorded"], Rehearsal]
 
 
 @dataclass(frozen=True)
@@ -86,11 +90,51 @@ def traffic_of(scenario: Scenario, model: str) -> Recorded:
     return Recorded(_arrivals([ask.at for ask in asks], prompts, outputs), (model,), seconds)
 
 
-def client_of(scenario: Scenario, model: str, speed: float) -> Recorded:
-    """Return the requests of the client that asks during a scenario without traffic."""
-    seconds = sum(step.after or 0.0 for step in scenario.steps) / speed
-    at = np.arange(_CLIENT_SECONDS, seconds, _CLIENT_SECONDS).tolist()
-    return Recorded(_arrivals(at, [16] * len(at), [4] * len(at)), (model,), seconds)
+def client_of(
+    scenario: Scenario, model: str, speed: float, client: Mapping[str, float], rehearse: Run
+) -> tuple[Recorded, Rehearsal]:
+    """Return the requests of the client that asks during a scenario without traffic.
+
+    It asks again some time after each answer or refusal, so when it asks depends on what it gets.
+    The requests are those of a rehearsal in which it gets the same answers, found by trying.
+
+    Args:
+        scenario: The scenario.
+        model: Model that it asks.
+        speed: Speed of the twin's clock.
+        client: Its real times to an answer and to a refusal, as recorded.
+        rehearse: Runs a rehearsal of some requests.
+    """
+    waits = tuple(
+        ASK_SECONDS + (client[name] or 0.0) for name in ("answer_seconds", "refusal_seconds")
+    )
+    # it asks until the platform is idle again, after the last step
+    asked = (client["answered"] or 0) * waits[0] + (client["refused"] or 0) * waits[1]
+    seconds = max(sum(step.after or 0.0 for step in scenario.steps) / speed, asked)
+    refused: Callable[[float], bool] = lambda _: False  # noqa: E731
+    for _ in range(_TRIES):
+        at: list[float] = [ASK_SECONDS]
+        while (following := at[-1] + waits[refused(at[-1])]) < seconds:
+            at.append(following)
+        traffic = Recorded(_arrivals(at, [16] * len(at), [4] * len(at)), (model,), seconds)
+        found = rehearse(traffic)
+        before, refused = refused, _refused(found)
+        if all(before(each) == refused(each) for each in at):
+            break
+    return traffic, found
+
+
+def _refused(rehearsal: Rehearsal) -> Callable[[float], bool]:
+    """Return whether a request at a time is refused, from the intervals of a rehearsal."""
+    (series,) = rehearsal.tally.series.values()
+    asked = np.flatnonzero(series.sent)
+    outcomes = series.failed[asked] > 0
+    times = asked * rehearsal.tally.interval
+
+    def at(seconds: float) -> bool:
+        return bool(outcomes[max(0, int(np.searchsorted(times, seconds, side="right")) - 1)])
+
+    return at
 
 
 def _arrivals(seconds: Sequence[float], prompts: Sequence[int], outputs: Sequence[int]) -> Arrivals:
@@ -100,6 +144,29 @@ def _arrivals(seconds: Sequence[float], prompts: Sequence[int], outputs: Sequenc
         np.full(count, -1, np.int16), np.array(prompts, np.int32), np.array(outputs, np.int32),
         np.full(count, -1, np.int64), np.zeros(count, np.int32),
     )  # fmt: skip
+
+
+def rehearsed(described: Platform, name: str, timeline: Mapping[str, Any]) -> Rehearsal:
+    """Return the rehearsal of a scenario that a timeline was recorded of.
+
+    Args:
+        described: The platform of the stack.
+        name: The scenario.
+        timeline: What `scripts.develop.twin_timeline` recorded.
+    """
+    scenario = scenarios.load(scenarios.find(name))
+    speed = timeline["speed"]
+    platform = as_on_twin(described, scenario, timeline["start_seconds"], speed)
+    model = platform.models[0].name
+
+    def run(traffic: Recorded) -> Rehearsal:
+        found = Rehearsal(platform, traffic, engines_of(platform))
+        found.run()
+        return found
+
+    if scenario.traffic is None:
+        return client_of(scenario, model, speed, timeline["client"], run)[1]
+    return run(traffic_of(scenario, model))
 
 
 def share_within(
@@ -115,22 +182,12 @@ def share_within(
     found: dict[str, float] = {}
     for one in rehearsal.workloads:
         points = ready.get(one.workload.name, ())
-        near = [abs(sample.ready - _at(points, sample)) <= most for sample in one.recorded]
+        near = [abs(sample.ready - ready_at(points, sample)) <= most for sample in one.recorded]
         found[one.workload.name] = sum(near) / len(near)
     return found
 
 
-def gap_seconds(rehearsal: Rehearsal) -> float:
-    """Return the longest time in which no request of a rehearsal was answered."""
-    longest = current = 0
-    for series in rehearsal.series.values():
-        for sent, failed in zip(series.sent.tolist(), series.failed.tolist(), strict=True):
-            current = current + 1 if sent and failed == sent else 0
-            longest = max(longest, current)
-    return longest * rehearsal.interval
-
-
-def _at(points: Sequence[tuple[float, int]], sample: Sample) -> int:
+def ready_at(points: Sequence[tuple[float, int]], sample: Sample) -> int:
     number = 0
     for at, then in points:
         if at <= sample.seconds:

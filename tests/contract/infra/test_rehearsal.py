@@ -4,29 +4,28 @@ The timelines are files of `scripts.develop.twin_timeline`.
 """
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
+from infra.reading.load import STACKS, parse, platform_of
 from infra.stack import Platform
 from scripts.rehearse.describe import describe
+from scripts.rehearse.rates import team_shares
+from scripts.rehearse.result import spent_by
+from scripts.terminal.console import CommandError
+from simulator.demand.default_day import default_day
 from simulator.rehearsal.engines import engines_of
 from simulator.rehearsal.run import Rehearsal
 from tests.contract.infra.registered import state
-from tests.contract.infra.rehearsed_scenario import (
-    as_on_twin,
-    client_of,
-    gap_seconds,
-    share_within,
-    traffic_of,
-)
+from tests.contract.infra.rehearsed_scenario import rehearsed, share_within
 from tests.contract.infra.resolved import stack
 from twin.providers.kubernetes.manifests.objects import to_object
-from twin.world import scenario as scenarios
 
 TIMELINES = Path(__file__).with_name("timelines")
-MODEL = "llama-3.1-8b"
 
 
 def described(platform: Platform, deployed):
@@ -46,18 +45,6 @@ def local(deployed):
     return described(stack("local"), deployed).platform
 
 
-def rehearsed(local, name, timeline):
-    scenario = scenarios.load(scenarios.find(name))
-    platform = as_on_twin(local, scenario, timeline["start_seconds"], timeline["speed"])
-    if scenario.traffic is None:
-        traffic = client_of(scenario, MODEL, timeline["speed"])
-    else:
-        traffic = traffic_of(scenario, MODEL)
-    found = Rehearsal(platform, traffic, engines_of(platform))
-    found.run()
-    return found
-
-
 def timeline_of(name):
     return json.loads((TIMELINES / f"{name}.json").read_text())
 
@@ -74,9 +61,66 @@ def test_a_burst_has_the_replicas_and_refusals_of_the_twin(local):
     )  # fmt: skip
 
 
-def test_a_stockout_of_tpus_has_the_replicas_and_the_gap_of_the_twin(local):
-    timeline = timeline_of("tpu-stockout")
-    found = rehearsed(local, "tpu-stockout", timeline)
+@pytest.mark.parametrize("name", ["spot-preemption", "tpu-stockout", "zone-loss"])
+def test_a_fault_has_the_replicas_and_refusals_of_the_twin(local, name):
+    timeline = timeline_of(name)
+    found = rehearsed(local, name, timeline)
     shares = share_within(found, timeline["ready"])
     assert all(share >= 0.95 for share in shares.values()), shares
-    assert gap_seconds(found) == pytest.approx(timeline["gap_seconds"], rel=0.1)
+    if name == "zone-loss":
+        return  # it also takes programs of the gateway, which a rehearsal does not have
+    (outcome,) = found.outcomes.values()
+    assert outcome.refused == pytest.approx(timeline["client"]["refused"], rel=0.1)
+
+
+EXAMPLES = STACKS.parent / "docs" / "examples"
+QUICK = {"backends", "batch-slices", "calendar-mode", "clients", "disaggregation", "internal-front"}
+"""A fallback, groups of hosts, a reservation for a week, teams, no engine, a fleet."""
+FILES = [
+    pytest.param(
+        file,
+        # the platform's own stacks and one example of each kind are the short form
+        marks=() if file.parent == STACKS or file.parent.name in QUICK else pytest.mark.soak,
+        id=file.stem.removeprefix("Pulumi."),
+    )
+    for file in (*STACKS.glob("Pulumi.*.yaml"), *sorted(EXAMPLES.glob("*/Pulumi.*.yaml")))
+    if "layer" not in platform_of(file)
+]
+REFUSED = r"STACK: must have a model whose engine is simulated \(.+\)"
+IDLE_HOURS = 0.05
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_an_idle_stack_costs_what_cost_expects_of_its_least_replicas(deployed, file):
+    platform = parse(json.dumps(platform_of(file)))
+    reason = None
+    try:
+        found = described(platform, deployed)
+    except CommandError as error:
+        reason = str(error)
+    if reason is not None:
+        assert re.fullmatch(REFUSED, reason)
+        assert file.parent != STACKS
+        return
+    rates = dict.fromkeys((model.name for model in found.platform.models), 0.05)
+    day = default_day(
+        rates,
+        contexts={name: found.contexts[name] for name in rates},
+        teams=tuple(found.platform.teams),
+        teams_of=team_shares(found.platform),
+        length_hours=IDLE_HOURS,
+    )
+    rehearsal = Rehearsal(found.platform, day, engines_of(found.platform))
+    rehearsal.run()
+    outcomes = list(rehearsal.outcomes.values())
+    assert sum(one.sent for one in outcomes) == sum(one.answered for one in outcomes) > 0
+    spent = spent_by(rehearsal)
+    least = dict.fromkeys(spent.by_model, 0.0)
+    for line in stack_cost(resolve(platform)).bill.lines:
+        first = line.first
+        if first is None or line.served.model not in least:
+            continue
+        # a calendar reservation is there in this hour, and a share of the month in `cost`
+        hourly = first.price.usd_per_hour if first.share < 1 else (line.replica or first).value
+        least[line.served.model] += hourly * line.served.minimum * IDLE_HOURS
+    assert spent.by_model == pytest.approx(least, rel=0.01)

@@ -1,18 +1,23 @@
 """The command `rehearse`: options in one line, faults as steps, dollars at list price."""
 
+import numpy as np
 import pytest
 
+from infra.plan import resolve
 from planner.speed.calibrated import Calibration, Entry, write_calibration
 from scripts.rehearse.calibrated import calibrated
 from scripts.rehearse.command import _from_file, _rates
 from scripts.rehearse.describe import Described
 from scripts.rehearse.faults import with_faults
 from scripts.rehearse.page import check_page
+from scripts.rehearse.rates import default_rates
 from scripts.rehearse.result import spent_by
 from scripts.terminal.console import CommandError
-from simulator.rehearsal.description import Model
+from simulator.engine.stepped import Finished
+from simulator.rehearsal.description import Limit, Model, Team
 from simulator.rehearsal.run import Bought, Rehearsal
 from simulator.tests.unit.rehearsal.platforms import L4, Steady, platform
+from tests.contract.infra.resolved import stack
 
 
 @pytest.mark.parametrize(
@@ -88,12 +93,22 @@ def test_a_fault_that_does_not_exist_is_refused(given):
         with_faults(platform(), [given])
 
 
+def _answer(tally, teams, prompts):
+    """Count answers of one region and model with 50 tokens each."""
+    numbers = tally.open.take(len(teams))
+    tally.open.team[numbers], tally.open.prompt_tokens[numbers] = teams, prompts
+    count, seconds = np.full(len(teams), 50), np.ones(len(teams))
+    ended = Finished(numbers, count, seconds, 2 * seconds, count, 0 * count, 0 * count)
+    tally.finish(ended, 0.0)
+
+
 def test_dollars_are_the_list_price_of_the_time_of_machines():
-    found = Rehearsal(platform(), Steady(1.0, 1), engines=None)  # type: ignore[arg-type]
+    traffic = Steady(1.0, 1, teams=("a", "b"))
+    found = Rehearsal(platform(), traffic, engines=None)  # type: ignore[arg-type]
     region = "us-central1"
     found.machines[Bought("llm", region, "on-demand", L4, "nvidia-l4")] = 7200.0
     found.machines[Bought("", region, "on-demand", L4, "nvidia-l4")] = 3600.0
-    found.team_tokens["llm", "a"], found.team_tokens["llm", "b"] = 300, 100
+    _answer(found.tally, [0, 0, 1], [100, 100, 50])
     spent = spent_by(found)
     assert spent.total == pytest.approx(3 * 1.00041)
     assert spent.by_model == pytest.approx({"llm": 2 * 1.00041, "no model": 1.00041})
@@ -151,3 +166,26 @@ def test_a_calibration_without_an_engine_of_the_stack_is_refused(tmp_path):
     write_calibration(file, Calibration(entries=(entry("Qwen/Qwen3-32B"),)))
     with pytest.raises(CommandError, match="--calibration: must have a model of the stack"):
         calibrated(platform(), str(file))
+
+
+def test_default_rates_keep_replicas_busy_within_the_limits_of_teams():
+    plan = resolve(stack("prod"))
+    names = tuple(plan.platform.models)
+    models = tuple(Model(name, ((name, 1.0),)) for name in names)
+    contexts = {name: plan.platform.models[name].context for name in names}
+    free = default_rates(plan, Described(platform(models=models), contexts=contexts))
+    assert free.teams_of == {}
+    assert free.by_model["llama-3.1-8b"] > free.by_model["gemma-3-27b"] > 1
+    limit = Limit(requests_per_minute=198.0)  # 1 a second on the mean, 3.3 in ten minutes
+    teams = {
+        "chat": Team({"us-central1": limit}, frozenset({"llama-3.1-8b"})),
+        "all": Team(),
+    }
+    limited = default_rates(
+        plan, Described(platform(models=models, teams=teams), contexts=contexts)
+    )
+    chat, others = (limited.teams_of["llama-3.1-8b"][name] for name in teams)
+    assert chat == pytest.approx(1.0)
+    assert chat + others == pytest.approx(limited.by_model["llama-3.1-8b"])
+    assert others < free.by_model["llama-3.1-8b"]
+    assert limited.teams_of["gemma-3-27b"] == {"all": pytest.approx(free.by_model["gemma-3-27b"])}

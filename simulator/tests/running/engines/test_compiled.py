@@ -130,7 +130,7 @@ _Row = tuple[float, int, int, int, int, int]
 
 @st.composite
 def days(draw: st.DrawFn) -> list[tuple[str, Any]]:
-    """Arrivals in steps of time, between them replicas that come, drain and are killed."""
+    """Arrivals in steps of time; replicas come, drain and are killed, and clients disconnect."""
     found: list[tuple[str, Any]] = []
     moment = 0.0
     for _ in range(draw(st.integers(1, 5))):
@@ -147,6 +147,8 @@ def days(draw: st.DrawFn) -> list[tuple[str, Any]]:
         found.append(("advance", (rows, moment)))
         event = draw(st.sampled_from(["add", "drain", "kill"]))
         found.append((event, (draw(st.integers(0, 1)), moment)))
+        if draw(st.booleans()):
+            found.append(("cancel", (draw(st.integers(1, 4)), moment)))
     return [*found, ("advance", ([], moment + 10_000.0))]
 
 
@@ -177,7 +179,9 @@ def lived(engines: Engines, day: list[tuple[str, Any]]) -> list[Any]:
             found.append(load.kv_usage)
             continue
         pool, at = details
-        if event == "add":
+        if event == "cancel":  # each of the last requests by so many, ended or not
+            engines.cancel(np.arange(max(0, sent - 20), sent, pool), at)
+        elif event == "add":
             pools[pool].append(engines.add(1, at))
             engines.serve(pool, pools[pool])
         elif len(pools[pool]) > 1:

@@ -18,6 +18,25 @@ DOWN = Rules(300.0, (Policy(False, 1, 120),))
 _SHARE = {"nvidia.com/gpu": "1"}
 
 
+class Listed:
+    """Requests of one size at some times."""
+
+    models, teams, regions = ("llm",), (), ()
+
+    def __init__(self, at):
+        self._at, self.seconds = at, float(at[-1]) + 1
+
+    def chunks(self):
+        """Yield all requests at once."""
+        count = len(self._at)
+        none = np.full(count, -1, np.int64)
+        yield Arrivals(
+            self._at, np.zeros(count, np.int16), none.astype(np.int16), none.astype(np.int16),
+            np.full(count, 100, np.int32), np.full(count, 20, np.int32), none,
+            np.zeros(count, np.int32),
+        )  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Steady:
     """Requests at a constant rate, of one size, from regions in turn."""

@@ -2,15 +2,23 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from simulator.demand.generated import Generated
 from simulator.demand.pattern import Kind, Pattern, Rate, Sessions
 from simulator.engine.stepped import LeastRequest, ReferenceEngines
-from simulator.rehearsal.description import Front, Limit, Model
+from simulator.rehearsal.description import Fallback, Front, Limit, Model, Team
 from simulator.rehearsal.routing import Ejections
 from simulator.rehearsal.run import Rehearsal, usd_per_hour
-from simulator.tests.unit.rehearsal.platforms import L4, Steady, platform, region, workload
+from simulator.tests.unit.rehearsal.platforms import (
+    L4,
+    Listed,
+    Steady,
+    platform,
+    region,
+    workload,
+)
 from twin.world.capacity import World
 from twin.world.quota import QuotaLine
 from twin.world.scenario import Change, Step
@@ -137,10 +145,63 @@ def test_a_turn_of_a_session_finds_prompt_and_answer_of_the_turn_before_in_the_c
 
 
 def test_a_team_over_its_limit_is_refused_and_others_are_not():
-    teams = {"a": Limit(requests_per_minute=10), "b": Limit()}
+    limit = Limit(requests_per_minute=10)
+    teams = {"a": Team({"us-central1": limit, "europe-west4": limit}), "b": Team()}
     rehearsal = run(platform(teams=teams), Steady(1.0, 120, teams=("a", "b")))
-    assert rehearsal.teams["a"].reasons == {"limit of the team": 40}
-    assert (rehearsal.teams["a"].answered, rehearsal.teams["b"].answered) == (20, 60)
+    assert rehearsal.tally.teams["a"].reasons == {"limit of the team": 40}
+    assert (rehearsal.tally.teams["a"].answered, rehearsal.tally.teams["b"].answered) == (20, 60)
+
+
+def test_limits_of_a_team_hold_in_each_region():
+    limit = Limit(requests_per_minute=10)
+    teams = {"a": Team({"us-central1": limit})}
+    regions = ("us-central1", "europe-west4")
+    traffic = Steady(1.0, 60, regions=regions, teams=("a",))
+    rehearsal = run(platform(*(region(name) for name in regions), teams=teams), traffic)
+    assert total(rehearsal).reasons == {"limit of the team": 20}
+    assert total(rehearsal, "europe-west4").answered == 30
+
+
+def test_a_team_has_no_tokens_of_the_next_month_and_no_models_of_others():
+    month = Team({"us-central1": Limit(tokens_per_month=1200)})
+    rehearsal = run(platform(teams={"a": month}), Steady(0.5, 60, teams=("a",)))
+    assert total(rehearsal).reasons == {"month of the team": 20}  # 10 of 120 tokens are allowed
+    other = Team(models=frozenset({"chat"}))
+    rehearsal = run(platform(teams={"a": other}), Steady(0.5, 60, teams=("a",)))
+    assert total(rehearsal).reasons == {"model of the team": 30}
+
+
+def test_a_fallback_answers_what_waits_too_long_until_its_budget_is_spent():
+    price = {"input_usd_per_million": 1000.0, "output_usd_per_million": 5000.0}  # 0.2 a request
+    fallback = Fallback(after_queue=3, monthly_usd=20.1, **price)
+    model = Model("llm", (("llm", 1.0),), timeout_seconds=60.0, fallback=fallback)
+    found = platform(models=(model,), workloads=(workload(most=1),))
+    rehearsal = run(found, Steady(4.0, 120))
+    outcome = total(rehearsal)
+    assert outcome.by_fallback == 100
+    assert rehearsal.gates.fallback_usd["llm", "us-central1"] == pytest.approx(20.0)
+    assert outcome.answered + outcome.by_fallback + outcome.failed == outcome.sent == 480
+
+
+def test_a_fallback_answers_while_no_engine_is_ready():
+    gone = Step(title="gone", after=10, set=(_spot(0),))
+    fallback = Fallback(3, 1000.0, 1.0, 1.0)
+    model = Model("llm", (("llm", 1.0),), fallback=fallback)
+    found = platform(region("us-central1", SPOT), models=(model,), steps=(gone,))
+    outcome = total(run(found, Steady(0.5, 200)))
+    assert outcome.by_fallback > 70
+    assert outcome.reasons["no replica"] == 0
+
+
+def test_a_fleet_gateway_sends_what_exceeds_its_target_to_the_next_region():
+    regions = (region("us-central1"), region("europe-west4"))
+    only = tuple(workload(each.name, most=1) for each in regions)
+    traffic = Steady(0.5, 200, regions=("us-central1",), prompt=1800, output=100)
+    found = platform(*regions, workloads=only, front=Front(overflow_percent=2))
+    rehearsal = run(found, traffic)
+    assert total(rehearsal, "europe-west4").answered > 20
+    idle = platform(*regions, workloads=only, front=Front(overflow_percent=90))
+    assert total(run(idle, traffic), "europe-west4").sent == 0
 
 
 def test_a_request_longer_than_the_context_is_refused():
@@ -148,12 +209,14 @@ def test_a_request_longer_than_the_context_is_refused():
     assert total(rehearsal).reasons == {"longer than the context": 10}
 
 
-def test_an_answer_beyond_the_timeout_of_the_gateway_is_cut_off():
+def test_an_answer_beyond_the_timeout_of_the_gateway_is_cut_off_and_frees_its_engine():
     found = platform(workloads=(workload(most=1),))
-    rehearsal = run(found, Steady(2.0, 120, output=100))
-    outcome = total(rehearsal)
-    assert outcome.cut > 0
-    assert outcome.answered + outcome.cut == outcome.sent == 240
+    # half an hour of work at once, and then, after the timeout, what one engine can answer
+    seconds = np.concatenate((np.full(600, 1.0), np.arange(100.0, 200.0, 5.0)))
+    outcome = total(run(found, Listed(seconds)))
+    assert outcome.answered + outcome.cut == outcome.sent == 620
+    assert 500 < outcome.cut < 600
+    assert outcome.answered >= 20 + 1
 
 
 def test_traffic_for_a_model_that_the_platform_lacks_is_refused_in_one_line():
