@@ -9,8 +9,6 @@ from gke_inference.pipelines.rules import check_features, check_value, check_wor
 from infra.rules.clients import check_key_secret
 from infra.stack import Layer, Pipeline, Platform, Task
 
-_LONGEST_NAME = 12
-
 
 def check_pipelines(platform: Platform) -> Iterator[InputError]:
     """Yield the problems of a platform's pipelines."""
@@ -24,9 +22,6 @@ def check_pipelines(platform: Platform) -> Iterator[InputError]:
         yield InputError("existing.network", rule, network)
     for name, pipeline in platform.pipelines.items():
         where = join("pipelines", name)
-        if len(name) > _LONGEST_NAME:
-            rule = f"must be a name of at most {_LONGEST_NAME} characters"
-            yield InputError(where, rule, name)
         yield from _check_model(platform, where, pipeline)
         yield from check_features(where, pipeline.features)
         yield from check_value(where, pipeline.value)

@@ -13,7 +13,7 @@ _TOPIC = re.compile(r"projects/[^/]+/topics/[^/]+")
 _KAFKA_TOPIC = re.compile(r"[-._A-Za-z0-9]{1,249}")
 _BROKER = re.compile(r"[A-Za-z0-9]([-.A-Za-z0-9]*[A-Za-z0-9])?:[0-9]{1,5}")
 _LARGEST_PORT = 65_535
-_LONGEST_NAME = 30
+_LONGEST_NAME = 30  # with the longest prefix and environment, its topic has 63 characters
 
 
 def check_streams(platform: Platform) -> Iterator[InputError]:
