@@ -42,7 +42,7 @@ def _check_zones(platform: Platform, name: str, capacity: Capacity) -> Iterator[
     node_zones = [zone for region in platform.regions.values() for zone in region.zones]
     for at, rung in enumerate(capacity.rungs):
         for field, zones in (("zones", rung.zones), ("reservation_zones", rung.reservation_zones)):
-            for zone in zones or ():
+            for zone in dict.fromkeys(zones or ()):
                 if zone not in node_zones:
                     where = join("capacity", name, "rungs", at, field)
                     message = f"must be among the zones of 'regions' ({', '.join(node_zones)})"

@@ -27,8 +27,10 @@ from infra.stack import (
     Exposure,
     Front,
     Layer,
+    Pipeline,
     Platform,
     StoreNodes,
+    Stream,
     Task,
     TokenIssuer,
 )
@@ -50,6 +52,20 @@ def check_key_secret(
     if clients is not None and clients.anonymous is None and key_secret is None:
         rule = "is required when clients have teams: requests without a key get 401"
         yield InputError(join(where, "key_secret"), rule)
+
+
+def check_asking(
+    platform: Platform, where: str, settings: Pipeline | Stream
+) -> Iterator[InputError]:
+    """Yield the problems of the model, region and key of a program that asks one model."""
+    model = platform.models.get(settings.model)
+    if model is None:
+        yield one_of(join(where, "model"), settings.model, sorted(platform.models))
+        return
+    regions = list(platform.regions_of(model))
+    if settings.region is not None and settings.region not in regions:
+        yield one_of(join(where, "region"), settings.region, regions)
+    yield from check_key_secret(platform, where, settings.key_secret)
 
 
 def check_clients(platform: Platform) -> Iterator[InputError]:

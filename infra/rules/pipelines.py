@@ -4,12 +4,10 @@ from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.machine_types import is_general
-from gke_inference.catalogue.problems import join, one_of
+from gke_inference.catalogue.problems import join
 from gke_inference.pipelines.rules import check_features, check_value, check_workers
-from infra.rules.clients import check_key_secret
-from infra.stack import Layer, Pipeline, Platform, Task
-
-_LONGEST_NAME = 12
+from infra.rules.clients import check_asking
+from infra.stack import Layer, Platform, Task
 
 
 def check_pipelines(platform: Platform) -> Iterator[InputError]:
@@ -24,10 +22,12 @@ def check_pipelines(platform: Platform) -> Iterator[InputError]:
         yield InputError("existing.network", rule, network)
     for name, pipeline in platform.pipelines.items():
         where = join("pipelines", name)
-        if len(name) > _LONGEST_NAME:
-            rule = f"must be a name of at most {_LONGEST_NAME} characters"
-            yield InputError(where, rule, name)
-        yield from _check_model(platform, where, pipeline)
+        model = platform.models.get(pipeline.model)
+        if model is not None and model.task is not Task.PREDICT:
+            rule = "must be a model of task predict: streams are for models of text"
+            value = Bare(f"{pipeline.model}, {model.task.value}")
+            yield InputError(join(where, "model"), rule, value)
+        yield from check_asking(platform, where, pipeline)
         yield from check_features(where, pipeline.features)
         yield from check_value(where, pipeline.value)
         workers = pipeline.workers
@@ -35,17 +35,3 @@ def check_pipelines(platform: Platform) -> Iterator[InputError]:
         if not is_general(workers.machine_type):
             rule = "must be a machine type without accelerators"
             yield InputError(join(where, "workers", "machine_type"), rule, workers.machine_type)
-
-
-def _check_model(platform: Platform, where: str, pipeline: Pipeline) -> Iterator[InputError]:
-    path, model = join(where, "model"), platform.models.get(pipeline.model)
-    if model is None:
-        yield one_of(path, pipeline.model, sorted(platform.models))
-        return
-    if model.task is not Task.PREDICT:
-        rule = "must be a model of task predict: streams are for models of text"
-        yield InputError(path, rule, Bare(f"{pipeline.model}, {model.task.value}"))
-    regions = list(platform.regions_of(model))
-    if pipeline.region is not None and pipeline.region not in regions:
-        yield one_of(join(where, "region"), pipeline.region, regions)
-    yield from check_key_secret(platform, where, pipeline.key_secret)

@@ -22,7 +22,7 @@ def check_storage(platform: Platform, by_region: CapacityByRegion) -> Iterator[I
         if model.disk is not None:
             places[join("models", name, "disk", "zones")] = model.disk.zones
     for where, zones in places.items():
-        for zone in zones:
+        for zone in dict.fromkeys(zones):
             if zone not in node_zones:
                 message = f"must be among the zones of 'regions' ({', '.join(node_zones)})"
                 yield InputError(where, message, zone)

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import join, one_of
 from gke_inference.streams.rules import check_workers
-from infra.rules.clients import check_key_secret
+from infra.rules.clients import check_asking
 from infra.stack import Clients, Layer, Platform, ResultsKind, SourceKind, Stream
 
 _TOPIC = re.compile(r"projects/[^/]+/topics/[^/]+")
 _KAFKA_TOPIC = re.compile(r"[-._A-Za-z0-9]{1,249}")
 _BROKER = re.compile(r"[A-Za-z0-9]([-.A-Za-z0-9]*[A-Za-z0-9])?:[0-9]{1,5}")
 _LARGEST_PORT = 65_535
-_LONGEST_NAME = 30
+_LONGEST_NAME = 30  # with the longest prefix and environment, its topic has 63 characters
 
 
 def check_streams(platform: Platform) -> Iterator[InputError]:
@@ -32,29 +32,18 @@ def check_streams(platform: Platform) -> Iterator[InputError]:
             if other != name and other in platform.streams:
                 rule = f"must not end in {end}: the topic of streams.{other} has this name"
                 yield InputError(where, rule, name)
-        yield from _check_model(platform, where, stream)
+        model = platform.models.get(stream.model)
+        if model is not None and not model.task.is_text:
+            rule = "must be a model of task generate or embed: answers are messages of text"
+            yield InputError(join(where, "model"), rule, stream.model)
+        yield from check_asking(platform, where, stream)
+        if model is not None and stream.team is not None:
+            yield from _check_team(platform.gated_clients(), where, stream, stream.team)
         yield from _check_source(where, stream)
         yield from _check_results(where, stream)
         workers, is_kafka = stream.workers, stream.source.kind is SourceKind.KAFKA
         least = join(where, "workers", "min")
         yield from check_workers(least, workers.min, workers.max, is_kafka=is_kafka)
-
-
-def _check_model(platform: Platform, where: str, stream: Stream) -> Iterator[InputError]:
-    model = platform.models.get(stream.model)
-    if model is None:
-        yield one_of(join(where, "model"), stream.model, sorted(platform.models))
-        return
-    if not model.task.is_text:
-        rule = "must be a model of task generate or embed: answers are messages of text"
-        yield InputError(join(where, "model"), rule, stream.model)
-    regions = list(platform.regions_of(model))
-    if stream.region is not None and stream.region not in regions:
-        yield one_of(join(where, "region"), stream.region, regions)
-    clients = platform.gated_clients()
-    yield from check_key_secret(platform, where, stream.key_secret)
-    if stream.team is not None:
-        yield from _check_team(clients, where, stream, stream.team)
 
 
 def _check_team(

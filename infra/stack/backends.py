@@ -9,9 +9,9 @@ from gke_inference.backends.settings import (
     BackendModel,
     KindFields,
     TargetFields,
-    TimeoutSeconds,
 )
 from gke_inference.intent.cloud_run import CloudRunSettings
+from gke_inference.intent.settings import RequestSeconds
 from gke_inference.settings import Settings
 from gke_inference.settings.fields import MonthlyUsd, Name, ProjectId, RegionName
 
@@ -50,7 +50,7 @@ class Backend(_OfKind):
     """Name of the model at the service, such as google/gemini-2.5-flash."""
     targets: tuple[BackendTarget, ...] = ()
     """Several weighted targets. If one has no capacity, another is called."""
-    timeout_seconds: TimeoutSeconds = TIMEOUT_SECONDS
+    timeout_seconds: RequestSeconds = TIMEOUT_SECONDS
     """Maximum duration of a request, streams included."""
 
     @property

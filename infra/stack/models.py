@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from gke_inference.catalogue.engines import VLLM, EngineName, engine
+from gke_inference.gateway.settings import PRIORITY, CanaryPercent, Priority
 from gke_inference.intent import adapter_settings
 from gke_inference.intent.adapter_settings import AdapterRank
 from gke_inference.intent.diffusion_settings import FurtherModel, ImageGeneration, Videos
@@ -83,7 +84,7 @@ class Canary(Settings):
     weights: Weights
     """Weights of the canary, in the same form as those of a model; adapters are read from
     adapters/NAME beside them."""
-    percent: int = Field(default=0, ge=0, le=100)
+    percent: CanaryPercent = 0
     """Share of the requests, in percent. Raise it when a replica is ready; 0 rolls back."""
     replicas: Replicas | None = None
     """Replicas of the canary in each region; by default the same as the model's."""
@@ -165,7 +166,7 @@ class Model(Settings):
     """Maximum rank of `adapters`, 16 by default; accelerator memory is reserved for it."""
     regions: tuple[RegionName, ...] | None = Field(default=None, min_length=1)
     """Regions that the model runs in; by default every region."""
-    priority: int = Field(default=10, ge=0, le=1_000_000)
+    priority: Priority = PRIORITY
     """Priority when the queues are full: requests with a lower priority are shed first."""
     timeout_seconds: RequestSeconds = 480
     """Maximum time in seconds that the gateway waits for an answer. The autoscaler gives a pod ten

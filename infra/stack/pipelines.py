@@ -2,10 +2,12 @@
 
 from gke_inference.pipelines.settings import (
     BATCH,
+    INPUT,
     LATENESS_SECONDS,
     MACHINE_TYPE,
     MAX_WORKERS,
     MIN_WORKERS,
+    OUTPUT,
     RETRIES,
     THRESHOLD,
     TOTALS_SECONDS,
@@ -57,14 +59,14 @@ class Pipeline(Settings):
     """Field of an event with the number that is summed, such as `amount_usd`."""
     batch: BatchSize = BATCH
     """Most events in a request."""
-    input: FieldName = "features"
+    input: FieldName = INPUT
     """Tensor of the model for the features, of shape [events, features]."""
     key_secret: SecretId | None = None
     """Existing secret of Secret Manager in the stack's project, with the key of a team of
     `clients`."""
     lateness_seconds: LatenessSeconds = LATENESS_SECONDS
     """How late an event may be. Older ones can become dead letters."""
-    output: FieldName = "probability"
+    output: FieldName = OUTPUT
     """Tensor of the model with the scores, of shape [events, 1]."""
     region: RegionName | None = None
     """Region of the workers. By default, the first region with the model, by name."""

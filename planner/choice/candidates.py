@@ -18,8 +18,6 @@ from planner.fit.chips import Accelerator, accelerator
 
 MOST_CHIPS = 32
 """Largest replica in the search: no inference on larger ones has been published."""
-_EIGHT_BITS = {"nvidia-tesla-a100": False, "nvidia-a100-80gb": False}
-_FOUR_BITS = ("nvidia-b200", "nvidia-rtx-pro-6000")
 
 
 @dataclass(frozen=True)
@@ -207,9 +205,10 @@ def _can_serve(able: Abilities, kv_bits: int, adapters: int) -> bool:
 
 def _precisions(model: Architecture, chip: Accelerator, able: Abilities) -> tuple[int, ...]:
     found = [model.bits]
-    if model.bits > 8 and _EIGHT_BITS.get(chip.name, True) and "fp8" in able.quantization:
+    has_fp8 = chip.kind != "gpu" or chip.fp8_tflops > chip.bf16_tflops
+    if model.bits > 8 and has_fp8 and "fp8" in able.quantization:
         found.append(8)
-    if model.bits > 4 and chip.name in _FOUR_BITS:
+    if model.bits > 4 and chip.fp4_tflops is not None:
         found.append(4)
     return tuple(found)
 

@@ -4,7 +4,7 @@ The stages and their sources are data/coldstart.yaml. `checked` compares sums wi
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +14,10 @@ IMAGES = ("plain", "streamed", "boot-disk")
 WEIGHTS = ("bucket", "bucket-cached", "streamer", "disk")
 NODE_STAGES = ("queue", "node")
 """Stages that a replica on an existing node does not have."""
+POD_STAGES = ("image", "pod")
+"""Stages between a pod's node and the start of its containers."""
+ENGINE_STAGES = ("initialise", "weights", "compile", "warm-up")
+"""Stages between the start of the engine's container and its first answer."""
 SCALING_SECONDS = 45.0
 """Delay of the autoscaler: one scrape interval of 30 s and one evaluation interval of 15 s."""
 DOUBLING_SECONDS = 600.0
@@ -58,6 +62,10 @@ class ColdStart:
     def lead_seconds(self) -> float:
         """Time by which the autoscaler must act ahead of need."""
         return SCALING_SECONDS + self.seconds
+
+    def seconds_of(self, names: Collection[str]) -> float:
+        """Return the sum of some stages, such as `POD_STAGES`."""
+        return sum(stage.seconds for stage in self.stages if stage.name in names)
 
 
 def cold_start(
@@ -109,10 +117,6 @@ def cold_start(
     return ColdStart(tuple(found))
 
 
-_PROBED = ("initialise", "weights", "compile", "warm-up")
-"""Stages between the start of the engine's container and its first answer."""
-
-
 def probed_seconds(kind: str, weights_gb: float) -> float:
     """Return the startup probe's wait for a first start with streamed weights, in seconds.
 
@@ -124,7 +128,7 @@ def probed_seconds(kind: str, weights_gb: float) -> float:
         weights_gb: in 10^9 bytes.
     """
     start = cold_start(kind, weights_gb, provisioning=None, weights="streamer", is_compiled=False)
-    return sum(stage.seconds for stage in start.stages if stage.name in _PROBED)
+    return start.seconds_of(ENGINE_STAGES)
 
 
 def _node(kind: str, provisioning: str | None) -> list[Stage]:

@@ -32,6 +32,8 @@ class Accelerator:
     """Devices per chip that the engine sees: 2 on TPU7x."""
     fp4_tflops: float | None = None
     """Peak at 4 bits; None if 4-bit weights are computed at 16 bits."""
+    compute_capability: str | None = None
+    """CUDA's, of a GPU."""
 
 
 def _of_catalogue(name: str) -> Accelerator:
@@ -47,14 +49,18 @@ def _of_catalogue(name: str) -> Accelerator:
         chip.link_gb_per_s,
         chip.devices_per_chip,
         chip.tflops.get("fp4"),
+        chip.cuda.compute_capability if chip.cuda else None,
     )
 
 
 # Published points exist for the first. A twin without accelerators runs on the second.
 _NOT_OFFERED = (
-    Accelerator("nvidia-gb200", "gpu", 186, 8000, 2500, 5000, 900, fp4_tflops=10_000),
+    Accelerator(
+        "nvidia-gb200", "gpu", 186, 8000, 2500, 5000, 900,
+        fp4_tflops=10_000, compute_capability="10.0",
+    ),
     Accelerator("cpu", "cpu", 64, 100, 3, 3, 10),
-)
+)  # fmt: skip
 WORDS = catalogue.names_by_gke_type()
 """The user's name for an accelerator, by GKE's label value."""
 ACCELERATORS = {

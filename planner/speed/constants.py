@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from gke_inference.sizing.shapes import ModelShape
-from planner.fit.chips import accelerator
+from planner.fit.chips import ACCELERATORS, accelerator
 from planner.fit.tables import table
 from planner.speed.roofline_step import Reached
 
@@ -21,21 +21,15 @@ Table = Mapping[str, Mapping[str, Any]]
 """By field of `Reached`: `base`, and `factors` by label."""
 
 _GENERATION = {
-    "nvidia-l4": "ada",
-    "nvidia-tesla-a100": "ampere",
-    "nvidia-a100-80gb": "ampere",
-    "nvidia-h100-80gb": "hopper",
-    "nvidia-h100-mega-80gb": "hopper",
-    "nvidia-h200-141gb": "hopper",
-    "nvidia-b200": "blackwell",
-    "nvidia-gb200": "blackwell",
-    "nvidia-rtx-pro-6000": "rtx-pro",
-}
+    "8.0": "ampere", "8.9": "ada", "9.0": "hopper", "10.0": "blackwell", "12.0": "rtx-pro",
+}  # fmt: skip
+"""By CUDA's compute capability."""
 
 
 def generation_of(name: str) -> str:
     """Return the generation of an accelerator, by GKE's label value; a TPU is one of its own."""
-    return _GENERATION.get(name, name)
+    chip = ACCELERATORS.get(name)
+    return name if chip is None else _GENERATION.get(chip.compute_capability or "", name)
 
 
 def engine_of(text: str) -> str:

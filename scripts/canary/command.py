@@ -97,7 +97,7 @@ def run(
         # HTTP clients take seconds to load; errors are reported before
         from scripts.accept import reach  # noqa: PLC0415
         from scripts.canary.measuring import Measured, versions_of  # noqa: PLC0415
-        from scripts.canary.readiness import check_ready  # noqa: PLC0415
+        from scripts.canary.rollout import check_ready  # noqa: PLC0415
         from twin.host.paths import TwinPaths  # noqa: PLC0415
 
         deployed = (

@@ -12,6 +12,7 @@ from ruamel.yaml import YAML
 
 from infra.reading.load import KEY, PROJECT, STACKS, parse, platform_of, settings_in
 from infra.stack.problems import StackError
+from scripts.accept.deployed import Deployed, Object
 from scripts.backend.backend import Backend
 from scripts.delivery.checkout import Checkout
 from scripts.delivery.status import Delivered, find_delivered
@@ -23,6 +24,7 @@ from scripts.shared.preview_states import manifests, preview_states
 from scripts.terminal.console import CommandError, one_line
 from scripts.terminal.options import plan_of
 from twin.host.paths import TwinPaths
+from twin.wire.kube import KubeError
 
 
 @dataclass(frozen=True)
@@ -137,3 +139,31 @@ def write_percent(stack: str, model: str, percent: int, folder: Path = STACKS) -
     text = io.StringIO()
     yaml.dump(document, text)  # pyright: ignore[reportUnknownMemberType]
     file.write_text(text.getvalue(), encoding="utf-8")
+
+
+def check_ready(deployed: Deployed, model: str) -> None:
+    """Check that a canary has a ready replica in each of its clusters.
+
+    Raises:
+        CommandError: Names the cluster; nothing was changed.
+    """
+    settings = deployed.plan.platform.models[model]
+    version = "" if settings.canary is None else settings.canary.version
+    for served in deployed.plan.models[f"{model}-{version}"]:
+        cluster = deployed.clusters[served.region]
+        label = f"gke-inference/model={served.object_name}"
+        try:
+            pods = cluster.pods(label)
+        except KubeError as error:
+            raise CommandError(f"cluster {cluster.name}: {error.message}") from None
+        if not any(_is_ready(pod) for pod in pods):
+            raise CommandError(
+                f"--model: must have a canary with a ready replica in {cluster.name}, got"
+                f" {model!r}; see gke-inference status"
+            )
+
+
+def _is_ready(pod: Object) -> bool:
+    status: Object = pod.get("status") or {}
+    conditions: list[Object] = status.get("conditions") or []
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)

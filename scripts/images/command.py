@@ -305,7 +305,7 @@ def _place(stack: str, project: ProjectPlan, *, on_twin: bool) -> images_prepare
     if on_twin:
         # the twin's modules take a while to load, and a real project does not need them
         from scripts.backend.twin_cloud import twin_cloud  # noqa: PLC0415
-        from scripts.images.twin_registry import TwinRegistry  # noqa: PLC0415
+        from scripts.images.registry import TwinRegistry  # noqa: PLC0415
 
         paths = TwinPaths.default()
         cloud = partial(twin_cloud, project.id, int(project.number), paths)

@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from scripts.shared.tool_setup import ensure_tools
+from twin.host.paths import TwinPaths
 from twin.toolchain import ToolError, tool
+from twin.world.built_images import digest_of
 
 _HUB = "https://index.docker.io/v1/"
 """Name of Docker Hub in Docker's configuration."""
@@ -184,3 +186,23 @@ def _with_own(auths: dict[str, Any], others: list[str]) -> dict[str, Any]:
     keys = [_HUB if host == "docker.io" else host for host in others]
     kept = {key: program for key in keys if (program := helpers.get(key, store))}
     return {"auths": {**own.get("auths", {}), **auths}, "credHelpers": kept}
+
+
+class TwinRegistry(Registry):
+    """The repositories of a twin's projects. It asks no other registry."""
+
+    def __init__(self, paths: TwinPaths) -> None:
+        """Read the images of a twin."""
+        super().__init__()
+        self._paths = paths
+
+    def digest(self, reference: str) -> str:
+        """Return the digest of a tag.
+
+        Raises:
+            RegistryError: The twin's Cloud Build did not push it.
+        """
+        found = digest_of(self._paths, reference)
+        if found is None:
+            raise RegistryError(f"{reference}: MANIFEST_UNKNOWN: the twin did not build it")
+        return found

@@ -6,10 +6,9 @@ from typing import Annotated
 import typer
 
 from scripts.models import actions
-from scripts.models.direct import push_to
 from scripts.models.listing import as_data, print_list
 from scripts.models.session import open_session, plain_errors
-from scripts.models.uploads import PushOptions, push_version
+from scripts.models.uploads import PushOptions, push_to, push_version
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.exit_codes import ExitCode
 from scripts.terminal.options import STACK_HELP, StackOption

@@ -1,16 +1,20 @@
 """`models push`: from a folder or the hub to the buckets of a model's regions."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from gke_inference.catalogue.names import check_name as check_resource_name
 from infra.stack import Task
-from scripts.models.places import Target
-from scripts.models.progress import size_text
-from scripts.models.session import Session, Storage
+from scripts.models.places import Place, Target
+from scripts.models.progress import TransferBars, size_text
+from scripts.models.session import Session, Storage, open_store, plain_errors
 from scripts.shared.google_cloud import Cloud, CloudError
+from scripts.terminal.console import CommandError, console
+from scripts.terminal.where import Where
 from twin.host.paths import REPOSITORY
 from workloads.engine.weights_manifest import (
     ADAPTER_CONFIG,
@@ -24,6 +28,7 @@ from workloads.transfer.errors import Refused, TransferError
 from workloads.transfer.push import PART_BYTES, Sent, push
 from workloads.transfer.source import HashCache, hash_files, scan, snapshot
 from workloads.transfer.versions import Home, check_room, look, now, read_current, set_current
+from workloads.transfer.work import Crew
 
 _HASHES: Final = REPOSITORY / "build" / "models" / "hashes.json"
 
@@ -246,3 +251,28 @@ def _cloud(project: str) -> Cloud:
         return google_clients.connect(project)
     except CloudError as error:
         raise TransferError(str(error)) from None
+
+
+_URI = re.compile(r"gs://([a-z0-9][-._a-z0-9]{1,61}[a-z0-9])/([^/@]+(?:/[^/@]+)*)")
+
+
+def push_to(uri: str, options: PushOptions, where: Where, *, workers: int) -> None:
+    """Upload a version to a folder, and make it current if none is.
+
+    Args:
+        uri: `gs://BUCKET/FOLDER`, as `weights` of a `ModelServer` without a version.
+        options: Options of the push.
+        where: Whose storage to use.
+        workers: Number of parallel requests.
+
+    Raises:
+        CommandError: The folder is not valid, or a transfer failed.
+    """
+    match = _URI.fullmatch(uri)
+    if match is None:
+        raise CommandError(f"--to: must be gs://BUCKET/FOLDER without a version, got {uri!r}")
+    home = Home(match[1], match[2])
+    target = Target(home.folder, None, (Place(home, ()),))
+    with plain_errors(), TransferBars(console) as progress:
+        opened = partial(open_store, None, on_twin=where.is_twin, workers=workers)
+        push_version(Storage(opened, Crew(workers), progress), target, options)

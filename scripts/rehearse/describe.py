@@ -17,6 +17,7 @@ from infra.plan.backends import fallback_of
 from infra.plan.clients import limits_in
 from infra.stack import Fleet, Task
 from infra.stack import Front as FrontKind
+from planner.choice.coldstart import ENGINE_STAGES, POD_STAGES
 from scripts.rehearse.engine_settings import NotSimulatedError, settings_of
 from scripts.terminal.console import CommandError
 from simulator.engine.settings import Deployment
@@ -48,9 +49,6 @@ from twin.world.rules import Rules
 
 _NODE_POOL = "gcp:container/nodePool:NodePool"
 _BACKEND = "gcp:compute/backendService:BackendService"
-_CREATED = ("image", "pod")
-"""Stages of a cold start between a pod's node and the start of its containers."""
-_LOADED = ("initialise", "weights", "compile", "warm-up")
 _REPLICAS = "gke-inference/replicas"
 _GROUP = "LeaderWorkerSet"
 
@@ -352,11 +350,10 @@ class _Describer:
                 self._engines.append(made)
             model = served.name if served.version is None else served.version.of
             start = self._starts[model, served.region, rung.label]
-            seconds = {stage.name: stage.seconds for stage in start.stages}
             found[rung.machine_type] = Hardware(
                 self._engines.index(made),
-                sum(seconds.get(name, 0.0) for name in _CREATED),
-                sum(seconds.get(name, 0.0) for name in _LOADED),
+                start.seconds_of(POD_STAGES),
+                start.seconds_of(ENGINE_STAGES),
             )
         return found
 

@@ -1,11 +1,13 @@
 """Builds the files of a release from a commit."""
 
+import json
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
-from gke_inference.catalogue.versions import images
+from gke_inference.catalogue.versions import Image, images
 from scripts.release.checksums import checksums_of, differences, write_checksums
-from scripts.release.image_list import IMAGES, write_images
 from scripts.release.packages import build_wheels, write_sbom
 from scripts.release.plugin_archive import write_archive
 from scripts.release.sources import Commit, export
@@ -37,3 +39,25 @@ def build_twice(repository: Path, commit: Commit, folder: Path) -> None:
         found = differences(checksums_of(folder), checksums_of(again))
     if found:
         raise CommandError(f"two builds of {commit.sha} differ: {'; '.join(found)}")
+
+
+IMAGES: Final = "images.json"
+
+
+def write_images(images: Mapping[str, Image], file: Path) -> None:
+    """Write each image with its reference and digest.
+
+    A null digest means that nobody has read it from the registry yet. `is_built_by_you` marks the
+    images of this project, which exist once you build them in a registry of your own.
+    """
+    listed = [
+        {
+            "name": name,
+            "repository": None if image.is_placeholder else image.repository,
+            "tag": image.tag or None,
+            "digest": image.digest or None,
+            "is_built_by_you": image.is_placeholder,
+        }
+        for name, image in sorted(images.items())
+    ]
+    file.write_text(json.dumps(listed, indent=1) + "\n", encoding="utf-8")

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from scripts.terminal.console import CommandError
 from scripts.website.links import links
 
 _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
@@ -35,7 +36,7 @@ def read_contents(file: Path) -> list[Section]:
         file: the page with the contents.
 
     Raises:
-        ValueError: a page is listed twice.
+        CommandError: a page is listed twice.
     """
     sections: list[Section] = []
     seen: set[str] = set()
@@ -47,7 +48,7 @@ def read_contents(file: Path) -> list[Section]:
         elif sections:
             for target in links(line):
                 if target in seen:
-                    raise ValueError(f"{file.name}: each page must be listed once, got {target}")
+                    raise CommandError(f"{file.name}: each page must be listed once, got {target}")
                 seen.add(target)
                 sections[-1].groups[-1].pages.append(Path(target))
     return sections

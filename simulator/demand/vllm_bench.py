@@ -2,21 +2,42 @@
 
 import json
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
 from gke_inference.catalogue.input_error import InputError
-from simulator.demand.arrivals import MOST, arrivals_of
+from simulator.demand.arrivals import MOST, Arrivals, arrivals_of
 from simulator.demand.lines import check_size
-from simulator.demand.listed import Listed
 from simulator.demand.pattern import MOST_TOKENS
 from simulator.demand.rows import Names
 
 MOST_BYTES = 256 << 20
 """Longest result, which is one JSON object and read as a whole."""
 _DETAILS = ("input_lens", "output_lens")
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Requests in the order of arrival."""
+
+    models: tuple[str, ...]
+    arrivals: Arrivals
+    teams: tuple[str, ...] = ()
+    regions: tuple[str, ...] = ()
+
+    @property
+    def seconds(self) -> float:
+        """Time of the last request."""
+        return float(self.arrivals.seconds[-1])
+
+    def chunks(self, most: int = MOST) -> Iterator[Arrivals]:
+        """Yield all requests in chunks of at most `most`."""
+        for start in range(0, len(self.arrivals), most):
+            yield self.arrivals[start : start + most]
 
 
 def read_result(path: Path, names: Names) -> Listed:

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from planner.fit.chips import Efficiency, accelerator, efficiency_of, network_of_host
+from planner.speed.constants import generation_of
 from planner.speed.links import HIGH_THROUGHPUT
 from planner.speed.points import group, kv_bits_of, rows, sequences_of, shape_of_row, stages_of
 from planner.speed.roofline import CostModel, ExpertGroup, StepLoad, StepParts
@@ -44,13 +45,14 @@ _GRID = np.concatenate([_FITTED, _FITTED[:2]])
 attention, which a fit does not tell apart."""
 _STEP_TOKENS = 8192
 _VLLM_FAMILIES = {
-    "nvidia-l4": "L4",
-    "nvidia-rtx-pro-6000": "RTX PRO 6000",
+    "ada": "L4",
+    "rtx-pro": "RTX PRO 6000",
     "tpu-v5-lite-podslice": "TPU v5e",
     "tpu-v6e-slice": "TPU v6e",
     "tpu7x": "TPU7x",
 }
-_BLACKWELL = ("nvidia-b200", "nvidia-gb200", "nvidia-rtx-pro-6000")
+"""By generation."""
+_FAMILIES = {"blackwell": "Blackwell", "rtx-pro": "RTX PRO 6000"}
 
 
 @dataclass(frozen=True)
@@ -151,16 +153,13 @@ def _engine_figures(point: Point) -> np.ndarray:
 
 def family_of(row: Mapping[str, str]) -> str:
     """Return the family of a row: the engine, and the generation of its hardware."""
-    chip = accelerator(row["accelerator"])
+    generation = generation_of(accelerator(row["accelerator"]).name)
     engine = row["engine"]
     if engine.startswith("vLLM"):
-        return f"vLLM on {_VLLM_FAMILIES.get(chip.name, 'data-centre GPU')}"
+        return f"vLLM on {_VLLM_FAMILIES.get(generation, 'data-centre GPU')}"
     engine = "SGLang" if engine.startswith("SGLang") else "TensorRT-LLM"
-    generation = "Blackwell" if chip.name in _BLACKWELL else "Hopper"
-    if chip.name == "nvidia-rtx-pro-6000":
-        generation = "RTX PRO 6000"
     size = "DeepSeek-R1" if "deepseek" in row["model"].lower() else "other models"
-    return f"{engine} on {generation}, {size}"
+    return f"{engine} on {_FAMILIES.get(generation, 'Hopper')}, {size}"
 
 
 def _steps(model: CostModel, count: float, given: float, made: float) -> tuple[MeanStep, MeanStep]:

@@ -34,9 +34,13 @@ GIVEN: dict[str, Any] = {
     "key": "card",
     "value": "amount",
     "group": "shop",
+    "input": "features",
+    "output": "probability",
+    "threshold": 0.5,
     "window_seconds": 100,
     "lateness_seconds": 50,
     "totals_seconds": 60,
+    "batch": 32,
     "retries": 1,
 }
 

@@ -67,7 +67,7 @@ def read(kind: type[_T], text: str, where: str = "settings") -> _T:
         if isinstance(value, list):
             given[name] = tuple(cast("list[str]", value))
     for name, each in known.items():
-        if each.default is MISSING and not given.get(name):
+        if each.default is MISSING and given.get(name) in (None, "", (), {}):
             raise SettingsError(f"{name}: must be set, got nothing")
     return kind(**given)
 

@@ -34,6 +34,22 @@ class Settings:
     """Field of an event that totals are kept by, such as `merchant`."""
     value: str
     """Number of an event that is summed, such as `amount_usd`."""
+    input: str
+    """Tensor of the model that has the features, with the shape [events, features]."""
+    output: str
+    """Tensor of the model that has the scores, with the shape [events, 1]."""
+    threshold: float
+    """Score from which on an event is flagged."""
+    window_seconds: int
+    """Length of the window that `WINDOW_FEATURES` look back."""
+    lateness_seconds: int
+    """How late an event may be and still get a score with exact features."""
+    totals_seconds: int
+    """Length of the windows of totals."""
+    batch: int
+    """Most events in a request."""
+    retries: int
+    """Attempts after the first at a request that the model may be able to answer later."""
     subscription: str = ""
     """Pub/Sub subscription of the events, `projects/P/subscriptions/S`."""
     scores: str = ""
@@ -42,22 +58,6 @@ class Settings:
     """Topic of the totals."""
     dead_letters: str = ""
     """Topic of the events without a score."""
-    input: str = "features"
-    """Tensor of the model that has the features, with the shape [events, features]."""
-    output: str = "probability"
-    """Tensor of the model that has the scores, with the shape [events, 1]."""
-    threshold: float = 0.5
-    """Score from which on an event is flagged."""
-    window_seconds: int = 86_400
-    """Length of the window that `WINDOW_FEATURES` look back."""
-    lateness_seconds: int = 3_600
-    """How late an event may be and still get a score with exact features."""
-    totals_seconds: int = 60
-    """Length of the windows of totals."""
-    batch: int = 32
-    """Most events in a request."""
-    retries: int = 5
-    """Attempts after the first at a request that the model may be able to answer later."""
     timeout_seconds: float = 30.0
     """Time to wait for an answer."""
     key_secret: str = ""

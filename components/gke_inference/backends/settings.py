@@ -4,6 +4,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
+from gke_inference.intent.settings import RequestSeconds
 from gke_inference.settings import Settings, Word
 from gke_inference.settings.fields import (
     DEFAULT_CONTEXT,
@@ -22,8 +23,6 @@ BackendModel = Annotated[str, Field(min_length=1, max_length=200)]
 RelayReplicas = Annotated[int, Field(ge=1, le=20)]
 """Replicas of a relay."""
 REPLICAS: Final = 2
-TimeoutSeconds = Annotated[int, Field(ge=1, le=3600)]
-"""Maximum duration of a request, streams included."""
 TIMEOUT_SECONDS: Final = 120
 Weight = Annotated[int, Field(ge=1, le=1000)]
 """Share of the requests, relative to the other targets."""
@@ -84,5 +83,5 @@ class BackendSettings(Settings):
     context: Context = DEFAULT_CONTEXT
     """Assumed maximum length of a prompt with its answer, in tokens. A fallback reserves the cost
     of what a prompt leaves of it for a request without a limit."""
-    timeout_seconds: TimeoutSeconds = TIMEOUT_SECONDS
+    timeout_seconds: RequestSeconds = TIMEOUT_SECONDS
     """Maximum duration of a request in seconds, streams included."""

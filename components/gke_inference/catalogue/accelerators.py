@@ -67,6 +67,16 @@ class CompactPlacement:
 
 
 @dataclass(frozen=True)
+class Cuda:
+    """A GPU as CUDA describes it."""
+
+    architecture: str
+    """Name of the architecture, such as `Hopper`."""
+    compute_capability: str
+    """Version of the instructions, such as `9.0`."""
+
+
+@dataclass(frozen=True)
 class Machine:
     """One machine type with the accelerator."""
 
@@ -144,6 +154,8 @@ class Accelerator:
     """Devices per chip that JAX and vLLM see, and that tensor parallelism counts."""
     link_gb_per_s: int
     """Bandwidth between the chips of one node, one way, per chip."""
+    cuda: Cuda | None
+    """`None` for a TPU."""
     machines: tuple[Machine, ...]
     slices: tuple[Slice, ...]
     """TPU only. A topology that two machine types offer is listed twice, the default first."""
@@ -352,6 +364,7 @@ def _parse(name: str, entry: dict[str, Any]) -> Accelerator:
         tflops=entry["tflops"],
         devices_per_chip=entry["devices_per_chip"],
         link_gb_per_s=entry["link_gb_per_s"],
+        cuda=Cuda(**entry["cuda"]) if "cuda" in entry else None,
         machines=tuple(
             _machine(key, body, has_calendar=entry.get("calendar", True))
             for key, body in entry["machine_types"].items()

@@ -58,10 +58,28 @@ def join(*parts: str | int) -> str:
     return path
 
 
+_SYNONYMS: Final = {
+    "chat": "generate",
+    "dws": "flex-start",
+    "embedding": "embed",
+    "gpus": "count",
+    "max_model_len": "context",
+    "max_num_seqs": "max_batch",
+    "preemptible": "spot",
+    "private": "internal",
+    "public": "external",
+    "text": "generate",
+    "tls": "certificate",
+}
+"""Words of vLLM, Kubernetes and Google Cloud for words of a stack."""
+
+
 def suggest(word: str, known: Iterable[str]) -> str:
     """Return `; did you mean 'x'?` if a word resembles a known one, otherwise an empty string."""
+    words = sorted(known)
     plain = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", word).lower()
-    near = _near(plain, sorted(known))
+    other = _SYNONYMS.get(plain)
+    near = other if other in words else _near(plain, words)
     return f"; did you mean {near!r}?" if near else ""
 
 

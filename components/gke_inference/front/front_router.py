@@ -13,9 +13,9 @@ from gke_inference.catalogue.load_balancing import HTTPS_PORT
 from gke_inference.catalogue.nearness import by_nearness
 from gke_inference.catalogue.versions import image
 from gke_inference.gateway.edge import LARGEST_DECLARED_BYTES
-from gke_inference.gateway.settings import MAX_TIMEOUT_SECONDS, TimeoutSeconds
 from gke_inference.guardrails.settings import Failure, GuardTimeoutMs
 from gke_inference.intent.cloud_run import IdleInstances, MostInstances
+from gke_inference.intent.settings import MAX_REQUEST_SECONDS, RequestSeconds
 from gke_inference.settings.fields import Hostname, Port, RegionName
 
 from .settings import ROUTER_CONCURRENCY, ROUTER_GIB, ROUTER_VCPUS, RouterConcurrency
@@ -91,7 +91,7 @@ class FrontRouterArgs(TypedDict):
     models: NotRequired[dict[str, FrontModelArgs]]
     """Models that some regions do not serve, or that have a fallback. All others are in every
     region. Default: none."""
-    timeout_seconds: NotRequired[TimeoutSeconds]
+    timeout_seconds: NotRequired[RequestSeconds]
     """Maximum duration of a request in seconds, streams included. Default: 3600."""
 
 
@@ -224,7 +224,7 @@ class FrontRouter(pulumi.ComponentResource):
                 "min_instance_count": args.get("min_instances", 1),
             },
             "service_account": self._email,
-            "timeout": f"{args.get('timeout_seconds', MAX_TIMEOUT_SECONDS)}s",
+            "timeout": f"{args.get('timeout_seconds', MAX_REQUEST_SECONDS)}s",
             "vpc_access": {
                 "egress": "PRIVATE_RANGES_ONLY",
                 "network_interfaces": [

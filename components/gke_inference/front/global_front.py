@@ -11,12 +11,11 @@ from gke_inference.base.inputs import name_of, under, user_labels
 from gke_inference.catalogue.load_balancing import HTTPS_PORT, REDIRECT_PORT
 from gke_inference.gateway.settings import (
     LOG_PERCENT,
-    MAX_TIMEOUT_SECONDS,
     REQUESTS_PER_MINUTE,
     LogPercent,
     RequestsPerMinute,
-    TimeoutSeconds,
 )
+from gke_inference.intent.settings import MAX_REQUEST_SECONDS, RequestSeconds
 from gke_inference.settings.fields import Port
 
 from .client_certificates import CERTIFICATE_HEADERS, check_authorities, client_validation
@@ -73,7 +72,7 @@ class GlobalFrontArgs(TypedDict):
     requests_per_minute: NotRequired[RequestsPerMinute]
     """Requests per minute that one IP address may send. Further requests are rejected with 429.
     Default: 600."""
-    timeout_seconds: NotRequired[TimeoutSeconds]
+    timeout_seconds: NotRequired[RequestSeconds]
     """Maximum duration of a request in seconds, streams included. Default: 3600."""
 
 
@@ -95,7 +94,7 @@ class GlobalFront(pulumi.ComponentResource):
         args = checked(GlobalFrontArgs, args)
         self._front = name_of(args, "front_name", "compute")
         self._project = args["project"]
-        self._timeout = args.get("timeout_seconds", MAX_TIMEOUT_SECONDS)
+        self._timeout = args.get("timeout_seconds", MAX_REQUEST_SECONDS)
         self._limit = args.get("requests_per_minute", REQUESTS_PER_MINUTE)
         self._port = args.get("port", HTTPS_PORT)
         _check_regions(args)

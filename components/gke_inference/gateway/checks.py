@@ -15,7 +15,7 @@ from gke_inference.intent.words import Task
 from .canary import STABLE
 from .routes import RoutedCanary, RoutedModel
 from .rules import check_exposure, check_hostname, check_hostnames
-from .settings import Exposure, PickerFailure
+from .settings import PRIORITY, Exposure, PickerFailure
 
 GATEWAY_CLASSES = {
     Exposure.EXTERNAL: "gke-l7-regional-external-managed",
@@ -118,7 +118,7 @@ def _model(where: str, args: Mapping[str, Any]) -> RoutedModel:
         is_predictive=task is Task.PREDICT,
         model_name=args["model_name"],
         pool_name=args["pool_name"],
-        priority=args.get("priority", 10),
+        priority=args.get("priority", PRIORITY),
         selector=dict(args["selector"]),
         target_port=args["target_port"],
         threshold_tokens=threshold,

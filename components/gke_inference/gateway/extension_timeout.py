@@ -2,8 +2,7 @@
 
 from gke_inference.base.manifests import Manifest, labels_for, manifest
 from gke_inference.catalogue.versions import api
-
-from .settings import MAX_TIMEOUT_SECONDS
+from gke_inference.intent.settings import MAX_REQUEST_SECONDS
 
 
 def extension_timeout(name: str, namespace: str, component: str) -> Manifest:
@@ -26,7 +25,7 @@ def extension_timeout(name: str, namespace: str, component: str) -> Manifest:
         namespace,
         labels=labels_for(name, component),
         spec={
-            "default": {"timeoutSec": MAX_TIMEOUT_SECONDS},
+            "default": {"timeoutSec": MAX_REQUEST_SECONDS},
             "targetRef": api("service").reference(name),
         },
     )

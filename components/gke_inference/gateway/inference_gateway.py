@@ -12,6 +12,7 @@ from gke_inference.base.manifests import Manifest, SeenObject, labels_for, manif
 from gke_inference.catalogue.engines import EngineName
 from gke_inference.catalogue.load_balancing import CLIENT_OF_A_GATEWAY
 from gke_inference.catalogue.names import router_name
+from gke_inference.intent.settings import RequestSeconds
 from gke_inference.intent.words import Task
 from gke_inference.settings.fields import ForwardedHops, Port
 
@@ -24,13 +25,14 @@ from .router import COMPONENT as ROUTER
 from .router import router_objects, routing_extension
 from .settings import (
     REQUESTS_PER_MINUTE,
+    CanaryPercent,
     Exposure,
     LogPercent,
     PickerFailure,
     PickerReplicas,
+    Priority,
     RequestsPerMinute,
     RouterReplicas,
-    TimeoutSeconds,
     WaitSeconds,
 )
 
@@ -51,7 +53,7 @@ class RoutedCanaryArgs(TypedDict):
     version."""
     engine: NotRequired[EngineName]
     """Engine of its pods. Default: the model's engine."""
-    percent: NotRequired[Annotated[int, Field(ge=0, le=100)]]
+    percent: NotRequired[CanaryPercent]
     """Percentage of the other requests. Raise it once a replica is ready: the share of a version
     without a ready replica is answered with 503. Default: 0."""
 
@@ -67,7 +69,7 @@ class RoutedModelArgs(TypedDict):
     """Labels of the pods that serve it, on all hardware."""
     target_port: Port
     """Port that the engine listens on."""
-    timeout_seconds: TimeoutSeconds
+    timeout_seconds: RequestSeconds
     """Maximum duration of a request in seconds, streams included."""
     adapters: NotRequired[list[str]]
     """LoRA adapters that clients may request instead of the model."""
@@ -85,7 +87,7 @@ class RoutedModelArgs(TypedDict):
     this many uncached tokens go through a prefill replica; 0 sends every prompt. Such a pool
     rejects requests while its picker is unavailable, regardless of `pickerFailure`: the picker
     prevents clients from choosing the address that the sidecar calls."""
-    priority: NotRequired[Annotated[int, Field(ge=0, le=1_000_000)]]
+    priority: NotRequired[Priority]
     """Priority of the objective `POOL-interactive`. Default: 10; `POOL-batch` has -1."""
     task: NotRequired[Task]
     """Kind of output. Default: `generate`. The picker can read only `generate`

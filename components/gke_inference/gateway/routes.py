@@ -16,6 +16,7 @@ from gke_inference.catalogue.versions import ApiKind, api
 
 from .picker import PORT as PICKER_PORT
 from .router import MODEL_HEADER
+from .settings import PRIORITY
 
 MATCHES_PER_RULE = 60
 RULES_PER_ROUTE = 2
@@ -72,7 +73,7 @@ class RoutedModel:
     target_port: int
     timeout_seconds: int
     adapters: tuple[str, ...] = ()
-    priority: int = 10
+    priority: int = PRIORITY
     is_picked: bool = True
     canary: RoutedCanary | None = None
     engine: str = "vllm"

@@ -10,20 +10,21 @@ LONGEST_WAIT_SECONDS: Final = 9
 """Longest time that a request may wait in a picker. The longest documented timeout of a load
 balancer's callout is 10 seconds, and whether it applies to pickers is not documented
 (docs.cloud.google.com/service-extensions/docs/quotas)."""
-MAX_TIMEOUT_SECONDS: Final = 3600
-"""Longest that a request to a model may take, streams included."""
+CanaryPercent = Annotated[int, Field(ge=0, le=100)]
+"""Share of the requests of a canary."""
 LogPercent = Annotated[float, Field(ge=0, le=100)]
 """Percentage of requests in the access log of a load balancer."""
 LOG_PERCENT: Final = 100.0
 PickerReplicas = Annotated[int, Field(ge=1, le=5)]
 """Endpoint pickers per model."""
+Priority = Annotated[int, Field(ge=0, le=1_000_000)]
+"""Priority when the queues are full."""
+PRIORITY: Final = 10
 RequestsPerMinute = Annotated[int, Field(ge=1, le=1_000_000)]
 """Requests per minute from one IP address to one backend before 429 responses."""
 REQUESTS_PER_MINUTE: Final = 600
 RouterReplicas = Annotated[int, Field(ge=1, le=20)]
 """Replicas of the router, and of the model catalog."""
-TimeoutSeconds = Annotated[int, Field(ge=1, le=MAX_TIMEOUT_SECONDS)]
-"""Maximum duration of a request, streams included."""
 TtlSeconds = Annotated[int, Field(ge=5, le=86_400)]
 """TTL of DNS records."""
 TTL_SECONDS: Final = 300

@@ -1,6 +1,6 @@
 """Settings of engines, which stacks and model servers share."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field
 
@@ -10,8 +10,10 @@ from gke_inference.settings.fields import Hostname, SecretName, Weights
 
 Gib = Annotated[int, Field(ge=1, le=102_400)]
 """Size of a tier of KV cache."""
-RequestSeconds = Annotated[int, Field(ge=1, le=3600)]
-"""Maximum time of an answer."""
+MAX_REQUEST_SECONDS: Final = 3600
+"""Longest that a request to a model may take, streams included."""
+RequestSeconds = Annotated[int, Field(ge=1, le=MAX_REQUEST_SECONDS)]
+"""Maximum time of a request, streams included."""
 ReplicaCount = Annotated[int, Field(ge=0, le=1000)]
 """Number of replicas of a model in a region."""
 SomeReplicas = Annotated[int, Field(ge=1, le=1000)]

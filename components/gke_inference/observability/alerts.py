@@ -13,6 +13,7 @@ from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.labels import MANAGED_BY
 from gke_inference.catalogue.load_balancing import HEALTH_PATH
 from gke_inference.catalogue.problems import join
+from gke_inference.personal.settings import TrainSeconds
 from gke_inference.settings.fields import Channel, EmailAddress, Port
 
 from .alert_source import RUNBOOKS, Alert, alerts, runbook_name
@@ -25,7 +26,6 @@ from .settings import (
     QueueLimit,
     ReceiverKind,
     Severity,
-    TrainSeconds,
 )
 
 KINDS = {

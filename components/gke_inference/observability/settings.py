@@ -21,8 +21,6 @@ LatencyMs = Annotated[int, Field(ge=1, le=3_600_000)]
 """Latency in milliseconds."""
 QueueLimit = Annotated[int, Field(ge=1, le=1_000_000)]
 """Waiting requests per replica."""
-TrainSeconds = Annotated[int, Field(ge=60, le=259_200)]
-"""Maximum time of a training job."""
 QUEUE_LIMIT: Final = 20
 MAX_CHANNELS: Final = 5
 """Maximum notification channels of one budget (Cloud Billing: budgets)."""

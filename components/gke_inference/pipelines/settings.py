@@ -8,6 +8,10 @@ FieldName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length
 """Name of a field of an event, or of a tensor of a model."""
 WINDOW_FEATURES: Final = ("window_count", "window_sum")
 """Features that the pipeline computes (workloads/pipelines/settings.py); no event has them."""
+INPUT: Final = "features"
+"""Tensor of a model for the features, of shape [events, features]."""
+OUTPUT: Final = "probability"
+"""Tensor of a model with the scores, of shape [events, 1]."""
 WindowSeconds = Annotated[int, Field(ge=1, le=31 * 86_400)]
 """Length of the window that the features of a key look back."""
 WINDOW_SECONDS: Final = 86_400

@@ -16,7 +16,10 @@ from infra.reading.load import parse
 from infra.stack import Platform
 from infra.stack.problems import StackError
 
-AREAS = ("backends", "batches", "clients", "guardrails", "models", "personal_images", "streams")
+AREAS = (
+    "backends", "batches", "clients", "guardrails", "models", "optimization", "personal_images",
+    "pipelines", "streams",
+)  # fmt: skip
 """Keys of a stack whose settings reach programs in containers."""
 _OTHERS = ("autoscaling", "replicas", "size")
 """Keys of a model that decide about its objects, not about its programs."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from gke_inference.pipelines.settings import WINDOW_FEATURES
 from infra.reading.load import platform_of
 from infra.stack.backends import Backend, BackendTarget, Fallback
 from infra.stack.clients import AnswerCache, Clients, ClientTeam, TeamLimits, TokenPrice
@@ -28,8 +29,10 @@ from workloads.diffusion import config as image_settings
 from workloads.diffusion import training
 from workloads.engine import diffusion as image_server
 from workloads.engine import spec
+from workloads.optimization.settings import read_evaluate, read_quantize, read_tune
 from workloads.personal.settings import FrontSettings, WorkSettings
 from workloads.personal.settings import read as read_personal
+from workloads.pipelines import settings as pipelines
 from workloads.stream.settings import read_settings as read_stream
 
 ENDS = ("least", "most")
@@ -39,12 +42,23 @@ REACHED = {
     "clients": {"callout", "launcher"},
     "guardrails": {"callout", "launcher"},
     "kv-offload": {"launcher"},
+    "optimization": {"evaluate", "launcher", "quantize", "tune"},
     "personalized-images": {"front", "images", "launcher", "training", "worker"},
     "images": {"images", "launcher"},
+    "pipelines": {"launcher", "pipeline"},
     "streaming": {"launcher", "stream"},
     "video": {"images", "launcher"},
 }
 """Programs whose settings an example has."""
+OWNERS = {
+    "batch": "batches",
+    "evaluate": "evaluate",
+    "personal": "worker",
+    "quantize": "quantize",
+    "stream": "stream",
+    "tune": "tune",
+}
+"""Program of a file of settings, by a word in the name of its ConfigMap."""
 MUST_BE = {
     "backends": {"backends.gemini-flash.timeout_seconds"},
     "batch-engines": {"batches.deadline_seconds", "batches.workers.requests"},
@@ -54,7 +68,13 @@ MUST_BE = {
         "guardrails.house.timeout_ms",
         "guardrails.personal-data.timeout_ms",
     },
+    "optimization": {
+        "optimization.evaluations.sql.tolerance",
+        "optimization.quantizations.qwen3-4b-w8a8.tokens",
+        "optimization.tunings.sql.learning_rate",
+    },
     "personalized-images": {"personal_images.max_open_sets", "personal_images.train_seconds"},
+    "pipelines": {"pipelines.payments.retries", "pipelines.payments.window_seconds"},
     "streaming": {"streams.summaries.attempts"},
 }
 """Settings that no rule between settings may keep from the ends of their ranges."""
@@ -110,6 +130,8 @@ def documents(registrations: list[Any]) -> Iterator[tuple[str, str]]:
         if seen.type == "gcp:cloudrunv2/service:Service":
             for text in settings_in(seen.inputs):
                 yield "front", text
+        if seen.type.endswith(":FlexTemplateJob"):
+            yield "pipeline", seen.inputs["parameters"]["settings"]
         if not seen.type.endswith(":ConfigMap"):
             continue
         data: Mapping[str, str] = seen.inputs.get("data") or {}
@@ -120,8 +142,7 @@ def documents(registrations: list[Any]) -> Iterator[tuple[str, str]]:
                 case "spec.json":
                     yield "launcher", text
                 case "settings.json":
-                    kind = "batches" if "batch" in seen.name else "stream"
-                    yield "worker" if "personal" in seen.name else kind, text
+                    yield next(of for word, of in OWNERS.items() if word in seen.name), text
                 case _:
                     pass
 
@@ -152,6 +173,8 @@ def started(tmp_path: Path) -> Callable[[str, str], list[tuple[str, str]]]:
         match program:
             case "batches":
                 in_a_file(read_batches, text)
+            case "evaluate":
+                read_evaluate(text)
             case "front":
                 read_personal(FrontSettings, text)
             case "images":
@@ -159,10 +182,16 @@ def started(tmp_path: Path) -> Callable[[str, str], list[tuple[str, str]]]:
                 image_settings.from_dict(diffusion.settings_of(flags))
             case "launcher":
                 return [*read_spec(text)]
+            case "pipeline":
+                pipelines.Settings.of(text)
+            case "quantize":
+                read_quantize(text)
             case "stream":
                 in_a_file(read_stream, text)
             case "training":
                 in_a_file(training.read, text)
+            case "tune":
+                read_tune(text)
             case "worker":
                 return [*read_work(text)]
             case _:
@@ -237,6 +266,10 @@ def test_a_launcher_reads_numbers_that_no_example_has_the_hardware_for(name: str
     serving = spec.Serving("gpu", "chat", "/models/chat", context_tokens=8192, **numbers)
     written = spec.Spec("chat", {"gpu": serving})
     assert spec.read(written.text()) == written
+
+
+def test_a_pipeline_computes_the_features_that_a_stack_can_name() -> None:
+    assert pipelines.WINDOW_FEATURES == WINDOW_FEATURES
 
 
 def test_every_range_of_the_programs_in_go_is_compared_or_derived() -> None:

@@ -9,7 +9,7 @@ from infra.reading.built import UNBUILT
 from infra.reading.load import read
 from scripts.backend.twin_cloud import twin_cloud
 from scripts.images import bootstrap, prepare
-from scripts.images.twin_registry import TwinRegistry
+from scripts.images.registry import TwinRegistry
 from scripts.operate.refusals import refuse_unbuilt
 from scripts.shared.engine import Engine
 from scripts.terminal.console import CheckFailedError

@@ -10,6 +10,7 @@ FOLDERS = [
     "bench",
     "components",
     "components/gke_inference",
+    "components/gke_inference/serving",
     "infra",
     "planner",
     "policies",
@@ -18,6 +19,7 @@ FOLDERS = [
     "stacks",
     "tests",
     "twin",
+    "twin/cluster",
     "workloads",
     "workloads/gateway",
 ]

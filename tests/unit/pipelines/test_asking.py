@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.running.stream.world import Model
+from tests.unit.pipelines.given import GIVEN
 from workloads.pipelines.asking import Asking, BusyError, RefusedError
 from workloads.pipelines.settings import Settings
 
@@ -23,9 +24,8 @@ def model() -> Iterator[Model]:
 
 
 def settings(model: Model) -> Settings:
-    given = {"pipeline": "p", "endpoint": model.url + "/", "model": "fraud", "timeout_seconds": 2.0}
-    fields = {"features": ["a", "window_sum"], "group": "g", "key": "k", "value": "a"}
-    return Settings.of(json.dumps({**given, **fields}))
+    own = {"endpoint": model.url + "/", "features": ["a", "window_sum"], "timeout_seconds": 2.0}
+    return Settings.of(json.dumps({**GIVEN, **own}))
 
 
 def outputs(*scores: Any) -> bytes:

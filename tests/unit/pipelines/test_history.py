@@ -6,19 +6,11 @@ from typing import Any
 
 import pytest
 
+from tests.unit.pipelines.given import GIVEN
 from workloads.pipelines.events import Event, UnusableEventError, read_event
 from workloads.pipelines.history import Seen, before, still_needed
 from workloads.pipelines.settings import Settings, SettingsError
 
-GIVEN: dict[str, Any] = {
-    "pipeline": "payments",
-    "endpoint": "http://127.0.0.1:8080",
-    "model": "fraud",
-    "features": ["amount", "window_count", "abroad", "window_sum"],
-    "group": "shop",
-    "key": "card",
-    "value": "amount",
-}
 SETTINGS = Settings.of(json.dumps(GIVEN))
 PAYMENT = {"id": "a", "card": "c", "shop": "s", "amount": 2, "abroad": True}
 NOW = 10**15

@@ -9,8 +9,8 @@ import pytest
 
 from gke_inference.catalogue.versions import Image
 from scripts.release import build as release
+from scripts.release.build import write_images
 from scripts.release.checksums import checksums_of, differences, write_checksums
-from scripts.release.image_list import write_images
 from scripts.release.packages import SBOM
 from scripts.release.plugin_archive import write_archive
 from scripts.release.sources import Commit, committed, export, head

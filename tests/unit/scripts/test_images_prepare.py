@@ -15,7 +15,7 @@ from infra.reading.load import STACKS, parse, platform_of, read
 from scripts.backend.twin_cloud import twin_cloud
 from scripts.images import build, prepare
 from scripts.images.actions import ImagesError
-from scripts.images.twin_registry import TwinRegistry
+from scripts.images.registry import TwinRegistry
 from scripts.shared.google_cloud import ServiceDisabled
 from scripts.shared.pulumi_cli import PulumiCli
 from twin.host.paths import TwinPaths

@@ -22,16 +22,6 @@ from twin.wire.kube import JsonObject
 
 DRIVERS = {"gpu": "gpu.nvidia.com", "tpu": "tpu.google.com"}
 """Name of the driver, and of its DeviceClass, by kind of accelerator."""
-_BUILDS = {
-    "nvidia-a100-40gb": ("Ampere", "8.0.0"),
-    "nvidia-a100-80gb": ("Ampere", "8.0.0"),
-    "nvidia-b200": ("Blackwell", "10.0.0"),
-    "nvidia-h100-80gb": ("Hopper", "9.0.0"),
-    "nvidia-h100-mega-80gb": ("Hopper", "9.0.0"),
-    "nvidia-h200-141gb": ("Hopper", "9.0.0"),
-    "nvidia-l4": ("Ada Lovelace", "8.9.0"),
-    "nvidia-rtx-pro-6000": ("Blackwell", "12.0.0"),
-}
 _DRIVER_VERSION = "580.126.20"  # from an ai-on-gke tutorial
 _CUDA_VERSION = "13.0.0"
 _EQUALS = re.compile(
@@ -77,10 +67,10 @@ def devices_of(labels: Mapping[str, str]) -> tuple[Devices, ...]:
 def _attributes(kind: str, chip: str) -> dict[str, str]:
     if kind == "tpu":
         return {"tpuGen": TPU_GENERATIONS[chip]}
-    architecture, _ = _BUILDS.get(chip, ("", ""))
-    title = accelerator(chip).title.removeprefix("NVIDIA ").partition(" (")[0]
+    gpu = accelerator(chip)
+    title = gpu.title.removeprefix("NVIDIA ").partition(" (")[0]
     return {
-        "architecture": architecture,
+        "architecture": gpu.cuda.architecture if gpu.cuda else "",
         "brand": "Nvidia",
         "productName": f"NVIDIA {title}",
         "type": "gpu",
@@ -115,15 +105,16 @@ def _device(meta: JsonObject, devices: Devices, at: int) -> JsonObject:
         whole = str(uuid.uuid5(uuid.NAMESPACE_DNS, meta["name"]))
         own = {"index": {"int": at}, "uuid": {"string": f"tpu-{whole}"}}
         return {"attributes": {**shared, **own}, "name": str(at)}
-    chip = names_by_gke_type()[meta["labels"][catalogue_labels()["gpu_accelerator"]]]
-    _, capability = _BUILDS.get(chip, ("", "0.0.0"))
+    gpu = accelerator(names_by_gke_type()[meta["labels"][catalogue_labels()["gpu_accelerator"]]])
     own = {
-        "cudaComputeCapability": {"version": capability},
+        "cudaComputeCapability": {
+            "version": f"{gpu.cuda.compute_capability if gpu.cuda else '0.0'}.0"
+        },
         "cudaDriverVersion": {"version": _CUDA_VERSION},
         "driverVersion": {"version": _DRIVER_VERSION},
         "uuid": {"string": f"GPU-{unique}"},
     }
-    memory = {"memory": {"value": f"{accelerator(chip).memory_gib}Gi"}}
+    memory = {"memory": {"value": f"{gpu.memory_gib}Gi"}}
     return {"attributes": {**shared, **own}, "capacity": memory, "name": f"gpu-{at}"}
 
 

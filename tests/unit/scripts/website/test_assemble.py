@@ -100,7 +100,7 @@ def test_a_page_that_no_contents_list_is_named(repository):
 def test_a_page_that_is_listed_twice_is_refused(repository):
     contents = repository / "docs" / "README.md"
     contents.write_text(contents.read_text() + "- [Again](guide.md)\n")
-    with pytest.raises(ValueError, match=r"each page must be listed once, got guide.md"):
+    with pytest.raises(CommandError, match=r"each page must be listed once, got guide.md"):
         unlisted(repository)
 
 
