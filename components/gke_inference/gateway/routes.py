@@ -190,9 +190,9 @@ def grpc_service(model: RoutedModel, namespace: str, port: int) -> Manifest:
 
     It is not a second port of the pool's Service, because a HealthCheckPolicy applies to all ports
     of a Service. GKE's Gateway has no GRPCRoute (GoogleCloudPlatform/gke-gateway-api, issue 31, of
-    2026-06-15), so HTTPRoutes route gRPC by its paths. Backend services have the protocol H2C (Compute
-    Engine API, BackendService.protocol). That the Gateway takes it from `appProtocol` is assumed:
-    GKE does not declare HTTPRouteBackendProtocolH2C (kubernetes-sigs/gateway-api,
+    2026-06-15), so HTTPRoutes route gRPC by its paths. Backend services have the protocol H2C
+    (Compute Engine API, BackendService.protocol). That the Gateway takes it from `appProtocol` is
+    assumed: GKE does not declare HTTPRouteBackendProtocolH2C (kubernetes-sigs/gateway-api,
     conformance/reports/v1.6/gke-gateway).
     """
     name = grpc_name(model.pool_name)
