@@ -49,7 +49,8 @@ class PredictiveCalls:
     def __init__(self, models: Mapping[str, Model], pod: str) -> None:
         self._models = models
         self._pod = pod
-        self._is_ready = True
+        self.is_ready = True
+        """Whether it accepts calls; false once it ends."""
         self._server: Any = None
 
     async def start(self, address: str, port: int) -> int:
@@ -69,7 +70,7 @@ class PredictiveCalls:
 
     async def stop(self, seconds: float) -> None:
         """Accept no more calls, and end those that are still open after some seconds."""
-        self._is_ready = False
+        self.is_ready = False
         if self._server is not None:
             await self._server.stop(seconds)
 
@@ -89,13 +90,13 @@ class PredictiveCalls:
         return _GRPC.method_handlers_generic_handler("grpc.health.v1.Health", handlers)
 
     async def _check(self, _request: Any, _call: Any) -> dict[str, Any]:
-        return {"status": _SERVING if self._is_ready else _NOT_SERVING}
+        return {"status": _SERVING if self.is_ready else _NOT_SERVING}
 
     async def _live(self, _request: Any, _call: Any) -> dict[str, Any]:
         return {"live": True}
 
     async def _ready(self, _request: Any, _call: Any) -> dict[str, Any]:
-        return {"ready": self._is_ready}
+        return {"ready": self.is_ready}
 
     async def _model_ready(self, request: Any, _call: Any) -> dict[str, Any]:
         return {"ready": self._has(request.name, request.version)}

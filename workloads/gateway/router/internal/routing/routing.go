@@ -119,6 +119,9 @@ func (e *exchange) onHeaders(message *extproc.HttpHeaders) error {
 	if hasModel, _ := paths.Call(e.found.path); hasModel {
 		return e.holdCall(message.GetEndOfStream())
 	}
+	if paths.IsCall(e.found.path) {
+		return e.stream.Send(calls.RoutedHeaders(e.mutation()))
+	}
 	isForm := e.found.path == paths.Edits && forms.Is(e.headers["content-type"])
 	isPrompt := paths.IsPrompt(e.found.path) && calls.First(e.headers, ":method") == http.MethodPost
 	if message.GetEndOfStream() && isPrompt {
