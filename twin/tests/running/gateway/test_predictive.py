@@ -224,5 +224,5 @@ def test_a_gate_checks_the_key_the_model_the_limit_and_the_size_of_a_grpc_call(
         assert sorted(counted) == [200, 200, 200, 200, 429, 429]
         assert {each["team"] for each in records} == {"research"}
     finally:
-        cluster.delete("networking.gke.io/v1", "GCPTrafficExtension", "keys")
         callouts.stop()
+        cluster.delete("networking.gke.io/v1", "GCPTrafficExtension", "keys")
