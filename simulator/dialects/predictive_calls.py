@@ -198,5 +198,9 @@ def _handler(
     return _GRPC.unary_unary_rpc_method_handler(
         answered,
         request_deserializer=known[f"inference.{request}"].FromString,
-        response_serializer=lambda message: message.SerializeToString(),
+        response_serializer=_serialized,
     )
+
+
+def _serialized(message: Any) -> bytes:
+    return message.SerializeToString()
