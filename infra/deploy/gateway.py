@@ -10,6 +10,7 @@ from gke_inference.gateway.inference_gateway import (
     RoutedCanaryArgs,
     RoutedModelArgs,
 )
+from gke_inference.serving.launcher.spec import GRPC_PORT
 from gke_inference.serving.model_server import ModelServer
 from infra.plan import RegionPlan, ServedModel
 from infra.plan.backends import fallback_of
@@ -95,6 +96,8 @@ def _routed(
         task=model.task,
         timeout_seconds=model.timeout_seconds,
     )
+    if model.grpc:
+        args["grpc_port"] = GRPC_PORT
     if canary is not None and canary.version is not None:
         args["canary"] = RoutedCanaryArgs(
             engine=canary.settings.engine,

@@ -2,6 +2,7 @@
 
 from gke_inference.catalogue.engines import engine
 from gke_inference.namespace.network_policies import AllowedIngressArgs
+from gke_inference.serving.launcher.spec import GRPC_PORT
 from infra.plan import RegionPlan
 
 
@@ -22,6 +23,8 @@ def ingress_args(region: RegionPlan, *, has_gateway: bool = True) -> AllowedIngr
         args["connected_models"] = models
     if ports := metrics_ports(region):
         args["metrics_ports"] = ports
+    if grpc := grpc_ports(region):
+        args["grpc_ports"] = grpc
     if has_gateway and region.gate is not None:
         args["client_gate"] = True
         if region.gate.cache is not None:
@@ -42,6 +45,11 @@ def connected(region: RegionPlan) -> list[str]:
         for served in region.served
         if served.prefill is not None or served.capacity.spans_hosts
     ]
+
+
+def grpc_ports(region: RegionPlan) -> dict[str, int]:
+    """Return the port for gRPC of the models and canaries that have one, by object name."""
+    return {served.object_name: GRPC_PORT for served in region.served if served.settings.grpc}
 
 
 def metrics_ports(region: RegionPlan) -> dict[str, int]:

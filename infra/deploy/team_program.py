@@ -11,7 +11,7 @@ from gke_inference.serving.model_server import ModelServer
 from infra.deploy.delivery import deliver
 from infra.deploy.described import described, placements
 from infra.deploy.gateway import routed_models
-from infra.deploy.ingress import connected, metrics_ports
+from infra.deploy.ingress import connected, grpc_ports, metrics_ports
 from infra.deploy.observability import observe
 from infra.deploy.options import inside, protect_stateful
 from infra.deploy.serving import open_models, serve
@@ -81,12 +81,14 @@ def build_team_region(
         role: region.names.bucket(role, region.name) for role in ("models", "caches")
     }
     open_models(region, buckets, opts)
-    models, ports = connected(region), metrics_ports(region)
-    if region.has_network_policies and (models or ports):
+    models, ports, grpc = connected(region), metrics_ports(region), grpc_ports(region)
+    if region.has_network_policies and (models or ports or grpc):
         args = ConnectedModelsArgs(models=models, namespace=region.namespace)
         if ports:
             args["metrics_ports"] = ports
             args["metrics_namespace"] = region.metrics_namespace
+        if grpc:
+            args["grpc_ports"], args["proxies_cidr"] = grpc, region.settings.proxies
         ConnectedModels(f"{region.name}-connected", args, opts)
     servers = {served.name: serve(region, served, buckets, opts) for served in region.served}
     ModelRoutes(f"{region.name}-routes", model_routes_args(plan.front, region, servers), opts)

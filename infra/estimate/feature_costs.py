@@ -236,24 +236,37 @@ def batch_parts(region: RegionPlan) -> Iterator[Part]:
         yield part(CLUSTER, _BATCH_STORAGE, region.name, None, always(1), unit="buckets")
 
 
-_STREAM_THROUGHPUT: Final = "Pub/Sub, throughput beyond 10 GiB a month"
+_PUBSUB: Final = "Pub/Sub, messages published and delivered"
 
 
-def stream_parts(region: RegionPlan) -> Iterator[Part]:
-    """Yield the costs of a region's streams, whose throughput is not known in advance."""
+def stream_parts(region: RegionPlan, usage: Usage) -> Iterator[Part]:
+    """Yield the costs of a region's streams, whose throughput is an assumption."""
     if found := sum(1 for stream in region.streams if not stream.is_kafka):
-        yield part(CLUSTER, _STREAM_THROUGHPUT, region.name, None, always(found), unit="streams")
+        yield _pubsub(region, found, "streams", usage)
+
+
+def _pubsub(region: RegionPlan, readers: int, unit: str, usage: Usage) -> Part:
+    """Return the cost of messages, which are charged when published and when delivered.
+
+    What a request has below 1,000 bytes is charged as well (cloud.google.com/pubsub/pricing), which
+    is not counted here, because clients send small messages together.
+    """
+    if usage.events_gib is None:
+        return part(CLUSTER, _PUBSUB, region.name, None, always(readers), unit=unit)
+    gib = always(2 * readers * usage.events_gib)
+    return listed(CLUSTER, _PUBSUB, region.name, "pubsub-throughput", gib, unit=_GIB)
 
 
 _STREAMING_ENGINE: Final = "Dataflow Streaming Engine, by what it processes"
 
 
-def pipeline_parts(region: RegionPlan, mean_share: float) -> Iterator[Part]:
+def pipeline_parts(region: RegionPlan, mean_share: float, usage: Usage) -> Iterator[Part]:
     """Yield the costs of a region's pipelines: workers, and throughput that is not known before.
 
     Args:
         region: The region.
         mean_share: Mean over peak traffic, as in `planner.choice.cost.bill`.
+        usage: Assumed usage.
     """
     for pipeline in region.pipelines:
         workers = pipeline.settings.workers
@@ -264,7 +277,7 @@ def pipeline_parts(region: RegionPlan, mean_share: float) -> Iterator[Part]:
     if region.pipelines:
         jobs = always(len(region.pipelines))
         yield part(CLUSTER, _STREAMING_ENGINE, region.name, None, jobs, unit="jobs")
-        yield part(CLUSTER, _STREAM_THROUGHPUT, region.name, None, jobs, unit="pipelines")
+        yield _pubsub(region, len(region.pipelines), "pipelines", usage)
 
 
 _PERSONAL: Final = {

@@ -33,6 +33,7 @@ def intent_words(
         "context": model.context or None,
         "engine": model.engine,
         "experts": model.experts,
+        "grpc": model.grpc or None,
         "images": None if model.images is None else _located_images(model.images, weights),
         "kv_claim": None if shared_tier(model.settings) is None else CLAIM,
         "live_adapters": _live_adapters(name, model, folder),

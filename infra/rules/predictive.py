@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import join
-from infra.stack import Clients, ClientTeam, Model, Platform, Task
+from infra.stack import Clients, ClientTeam, Front, Model, Platform, Task
 
 _TOKEN_LIMITS = ("tokens_per_minute", "tokens_per_month", "monthly_usd")
 _TOKEN_TARGETS = ("kv_cache_percent", "running_requests")
@@ -16,6 +16,15 @@ def check_predictive(platform: Platform) -> Iterator[InputError]:
     predictive = [name for name, model in platform.models.items() if model.task is Task.PREDICT]
     for name in predictive:
         yield from _check_model(name, platform.models[name])
+        if platform.models[name].grpc and platform.gateway.certificate is None:
+            rule = (
+                "must be false without gateway.certificate: clients and load balancers agree on"
+                " HTTP/2 in the TLS handshake"
+            )
+            yield InputError(join("models", name, "grpc"), rule, True)
+        elif platform.models[name].grpc and platform.gateway.front is Front.GLOBAL:
+            rule = "must be false with gateway.front global: it reaches regions over HTTP/1.1"
+            yield InputError(join("models", name, "grpc"), rule, True)
     if predictive and platform.clients is not None:
         yield from _check_clients(platform.clients, predictive)
 

@@ -144,6 +144,8 @@ class Model(Settings):
     task: Task = Task.GENERATE
     """Kind of output: tokens, embeddings, images, videos, or the tensors of a predictive model
     (`predict`, with engine `tritonserver`)."""
+    grpc: bool = False
+    """Whether a model with task `predict` also answers gRPC. Requires `gateway.certificate`."""
     images: ImageGeneration | None = None
     """Sizes, steps and queue of a model that generates images; `context` is then the maximum length
     of the prompt."""

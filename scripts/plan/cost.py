@@ -96,6 +96,10 @@ def cost(
         float | None,
         typer.Option(help="Container images in the repositories of each region, in GiB."),
     ] = DEFAULT_USAGE.images_gib,
+    events_gib: Annotated[
+        float | None,
+        typer.Option(help="Messages per month of each stream and pipeline, in GiB."),
+    ] = DEFAULT_USAGE.events_gib,
     now: Annotated[
         bool, typer.Option("--now", help="Also show the current cost on the twin.")
     ] = False,
@@ -107,7 +111,7 @@ def cost(
     platform = plan.platform
     include_calibration(calibration)
     try:
-        usage = Usage(traffic_gib, logs_gib_per_node, series_per_replica, images_gib)
+        usage = Usage(traffic_gib, logs_gib_per_node, series_per_replica, images_gib, events_gib)
         found = stack_cost(plan, mean_share, usage)
         traffic = Traffic(given, made, prefix_share, utilisation)
     except InputError as error:

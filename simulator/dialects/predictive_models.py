@@ -14,8 +14,9 @@ import numpy as np
 import onnxruntime  # pyright: ignore[reportMissingTypeStubs] - it has none
 
 from simulator.dialects import predictive_config as configuration
-from simulator.dialects.predictive_config import TYPES, type_name, type_number
+from simulator.dialects.predictive_config import type_name, type_number
 from simulator.dialects.predictive_metrics import ServerMetrics
+from simulator.dialects.predictive_schema import TYPES
 from simulator.engine.settings import EngineError
 
 _RUNTIME: Any = onnxruntime
@@ -80,6 +81,33 @@ class Model:
     def max_batch(self) -> int:
         """Largest batch; 0 for a model without batches."""
         return int(self.config.max_batch_size)
+
+    @property
+    def outputs(self) -> list[str]:
+        """Names of the outputs."""
+        return [each.name for each in self.config.output]
+
+    def metadata(self) -> dict[str, Any]:
+        """Return the answer to a request for the model's metadata."""
+        batch = [-1] if self.max_batch else []
+
+        def listed(tensors: Any) -> list[dict[str, Any]]:
+            return [
+                {
+                    "name": each.name,
+                    "datatype": type_name(each.data_type),
+                    "shape": [*batch, *each.dims],
+                }
+                for each in tensors
+            ]
+
+        return {
+            "name": self.name,
+            "versions": [self.version],
+            "platform": self.config.platform,
+            "inputs": listed(self.config.input),
+            "outputs": listed(self.config.output),
+        }
 
     @property
     def _instances(self) -> int:

@@ -1,10 +1,10 @@
 """Triton Inference Server 26.06 with ONNX models: real answers of ONNX Runtime, on this machine.
 
-The Open Inference Protocol is on one port, the metrics are on another. Flags, routes, bodies,
-errors and metrics are those of triton-inference-server/server at v2.70.0 (`src/http_server.cc`) and
-of triton-inference-server/core (`src/infer_request.cc`), BSD-3-Clause. Not there: gRPC, backends
-other than ONNX Runtime, sequences, shared memory, classification, compression and statistics. A
-request for them is rejected.
+The Open Inference Protocol is on two ports, HTTP and gRPC, and the metrics are on a third. Flags,
+routes, bodies, errors and metrics are those of triton-inference-server/server at v2.70.0
+(`src/http_server.cc`) and of triton-inference-server/core (`src/infer_request.cc`), BSD-3-Clause.
+Not there: backends other than ONNX Runtime, sequences, shared memory, classification, compression
+and statistics. A request for them is rejected.
 """
 
 import asyncio
@@ -21,7 +21,8 @@ from typing import Any
 from aiohttp import web
 
 from simulator.dialects import flags as command_line
-from simulator.dialects.predictive_config import described, type_name
+from simulator.dialects.predictive_calls import PredictiveCalls
+from simulator.dialects.predictive_config import described
 from simulator.dialects.predictive_metrics import ServerMetrics
 from simulator.dialects.predictive_models import BackendError, Model, load
 from simulator.dialects.predictive_tensors import HEADER_LENGTH, TritonError, read, write
@@ -39,6 +40,7 @@ _MODEL = re.compile(
 )
 _BATCH = re.compile(r"(?:onnxruntime,)?default-max-batch-size=(\d+)")
 _LARGEST_BODY = 64 * 2**20
+_STOP_SECONDS = 25
 _log = logging.getLogger("tritonserver")
 
 
@@ -48,6 +50,8 @@ class Settings:
 
     repository: Path
     http_port: int
+    grpc_port: int | None
+    """None without gRPC."""
     metrics_port: int
     default_batch: int | None
     surroundings: Surroundings
@@ -70,6 +74,7 @@ def settle(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
     return Settings(
         folder,
         int(flags.http_port or 8000),
+        None if flags.allow_grpc == "false" else int(flags.grpc_port or 8001),
         int(flags.metrics_port or 8002),
         None if batch is None else int(batch[1]),
         surroundings,
@@ -143,26 +148,7 @@ class PredictiveServer:
         return self._models[name]
 
     def _metadata(self, model: Model) -> web.Response:
-        def listed(tensors: Any) -> list[dict[str, Any]]:
-            batch = [-1] if model.max_batch else []
-            return [
-                {
-                    "name": each.name,
-                    "datatype": type_name(each.data_type),
-                    "shape": [*batch, *each.dims],
-                }
-                for each in tensors
-            ]
-
-        return _json(
-            {
-                "name": model.name,
-                "versions": [model.version],
-                "platform": model.config.platform,
-                "inputs": listed(model.config.input),
-                "outputs": listed(model.config.output),
-            }
-        )
+        return _json(model.metadata())
 
     def _config(self, model: Model) -> web.Response:
         return _json(described(model.config))
@@ -221,9 +207,14 @@ async def serve(settings: Settings) -> None:
         for app, port in ((server.pages, settings.metrics_port), (server.api, settings.http_port))
     ]
     _log.info("Started HTTPService at %s:%s", around.address, settings.http_port)
+    calls = PredictiveCalls(models, around.pod)
+    if settings.grpc_port is not None:
+        await calls.start(around.address, settings.grpc_port)
+        _log.info("Started GRPCInferenceService at %s:%s", around.address, settings.grpc_port)
     await stop.wait()
     _log.info("Waiting for in-flight requests to complete.")
     server.is_ready = False
+    await calls.stop(_STOP_SECONDS)
     for runner in reversed(runners):
         await runner.cleanup()
     for model in models.values():
@@ -238,7 +229,9 @@ async def _either(stop: asyncio.Event, seconds: float) -> None:
 
 
 async def _listen(app: web.Application, address: str, port: int) -> web.AppRunner:
-    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=25)
+    runner = web.AppRunner(
+        app, access_log=None, handle_signals=False, shutdown_timeout=_STOP_SECONDS
+    )
     await runner.setup()
     await web.TCPSite(runner, address, port, backlog=2048).start()
     return runner

@@ -5,13 +5,16 @@ are those of `ParseJsonTritonIO` (src/http_server.cc) and of `InferenceRequest::
 """
 
 import json
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 
-from simulator.dialects.predictive_config import TYPES, type_name
+from simulator.dialects.predictive_config import type_name
 from simulator.dialects.predictive_models import Model, Tensors
+from simulator.dialects.predictive_schema import TYPES
 
 HEADER_LENGTH = "Inference-Header-Content-Length"
 _NO_JSON = ("FP16",)
@@ -56,9 +59,7 @@ def read(body: bytes, header_length: str | None, model: Model) -> Question:
     document, rest = _split(body, header_length)
     identifier = str(document.get("id", ""))
     parameters = cast("Json", document.get("parameters") or {})
-    for name in parameters:
-        if name in _UNAVAILABLE:
-            raise TritonError(400, f"{name} is not available on the twin")
+    check_parameters(parameters)
     listed = document.get("inputs")
     if not isinstance(listed, list):
         raise TritonError(
@@ -72,8 +73,34 @@ def read(body: bytes, header_length: str | None, model: Model) -> Question:
     if rest:
         raise TritonError(400, f"unexpected additional input data for model '{model.name}'")
     outputs = _outputs(document, model, bool(parameters.get("binary_data_output", False)))
-    prefix = f"[request id: {identifier or '<id_unknown>'}] "
-    return Question(identifier, inputs, _checked(prefix, inputs, types, model), outputs)
+    return Question(identifier, inputs, checked_size(identifier, inputs, types, model), outputs)
+
+
+def check_parameters(names: Iterable[str]) -> None:
+    """Check the names of a request's parameters.
+
+    Raises:
+        TritonError: One of them is not available.
+    """
+    for name in names:
+        if name in _UNAVAILABLE:
+            raise TritonError(400, f"{name} is not available on the twin")
+
+
+def raw_tensor(data: bytes, name: str, kind: str, shape: list[int], model: str) -> Any:
+    """Return an input in binary form, as little-endian numbers.
+
+    Raises:
+        TritonError: The size does not fit the shape.
+    """
+    wanted = math.prod(shape) * np.dtype(TYPES[kind]).itemsize
+    if len(data) != wanted:
+        raise TritonError(
+            400,
+            f"[request id: <id_unknown>] input byte size mismatch for input '{name}' for model"
+            f" '{model}'. Expected {wanted}, got {len(data)}",
+        )
+    return np.frombuffer(data, TYPES[kind]).reshape(shape)
 
 
 def _split(body: bytes, header_length: str | None) -> tuple[Json, bytes]:
@@ -132,14 +159,7 @@ def _input(given: Json, rest: bytes, model: str) -> tuple[str, str, Any, bytes]:
                 f"unexpected size for input '{name}', expecting {size - len(rest)} additional "
                 f"bytes for model '{model}'",
             )
-        wanted = count * np.dtype(TYPES[kind]).itemsize
-        if size != wanted:
-            raise TritonError(
-                400,
-                f"[request id: <id_unknown>] input byte size mismatch for input '{name}' for model"
-                f" '{model}'. Expected {wanted}, got {size}",
-            )
-        return name, kind, np.frombuffer(rest[:size], TYPES[kind]).reshape(shape), rest[size:]
+        return name, kind, raw_tensor(rest[:size], name, kind, shape, model), rest[size:]
     if kind in _NO_JSON:
         raise TritonError(
             400,
@@ -170,21 +190,34 @@ def _of_json(data: Any, kind: str, shape: list[int], count: int) -> Any:
 
 
 def _outputs(document: Json, model: Model, is_binary: bool) -> dict[str, bool]:
-    known = [each.name for each in model.config.output]
     found: dict[str, bool] = {}
     for each in cast("list[Json]", document.get("outputs") or []):
         parameters = cast("Json", each.get("parameters") or {})
         if "classification" in parameters or "shared_memory_region" in parameters:
             raise TritonError(400, "classification and shared memory are not available on the twin")
         name = str(each.get("name"))
-        if name not in known:
-            raise TritonError(400, f"unexpected inference output '{name}' for model '{model.name}'")
+        check_output(name, model)
         found[name] = bool(parameters.get("binary_data", False))
-    return found or dict.fromkeys(known, is_binary)
+    return found or dict.fromkeys(model.outputs, is_binary)
 
 
-def _checked(prefix: str, inputs: Tensors, types: dict[str, str], model: Model) -> int:
-    """Return the batch size of inputs that fit the configuration."""
+def check_output(name: str, model: Model) -> None:
+    """Check the name of a requested output.
+
+    Raises:
+        TritonError: The model has no such output.
+    """
+    if name not in model.outputs:
+        raise TritonError(400, f"unexpected inference output '{name}' for model '{model.name}'")
+
+
+def checked_size(identifier: str, inputs: Tensors, types: dict[str, str], model: Model) -> int:
+    """Return the batch size of inputs that fit the configuration.
+
+    Raises:
+        TritonError: They do not fit.
+    """
+    prefix = f"[request id: {identifier or '<id_unknown>'}] "
     name, known = model.name, {each.name: each for each in model.config.input}
     if len(inputs) != len(known):
         missing = ",".join(f"'{each}'" for each in known if each not in inputs)

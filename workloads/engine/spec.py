@@ -15,6 +15,9 @@ SCHEMA = 1
 PORT = 8000
 """Port of the API and the metrics of every engine, unless another server is in front of it."""
 
+GRPC_PORT = 8001
+"""Port of the API over gRPC of an engine that has one."""
+
 METRICS_PORT = 8002
 """Port of the metrics of an engine whose API has none."""
 
@@ -131,6 +134,8 @@ class Serving:
     chat_template: str | None = None
     """File with the chat template; None: that of the weights."""
     kv_cache_dtype: str | None = None
+    grpc_port: int | None = None
+    """Port of the API over gRPC; None: no gRPC."""
     max_batch: int | None = None
     media_limits: dict[str, int] = field(default_factory=dict[str, int])
     """Maximum number in a prompt by kind of media, where it is not the engine's default."""

@@ -28,7 +28,7 @@ def arguments(serving: Serving) -> list[str]:
         f"--model-repository={serving.source.rstrip('/')}/{MODELS}",
         "--model-control-mode=none",  # no client loads or removes a model
         f"--http-port={serving.port}",
-        "--allow-grpc=false",
+        "--allow-grpc=false" if serving.grpc_port is None else f"--grpc-port={serving.grpc_port}",
         f"--metrics-port={METRICS_PORT}",
         f"--exit-timeout-secs={_EXIT_SECONDS}",
     ]

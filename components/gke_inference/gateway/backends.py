@@ -139,6 +139,8 @@ class Backends:
     def _add_pool(self, name: str, model: RoutedModel) -> pulumi.Resource:
         """Register one version of a model, except its routes."""
         pool, after_pool = self._add_picked(name, model)
+        if model.grpc_port is not None:
+            self._add_grpc(f"{name}-grpc", model, model.grpc_port, after_pool)
         for obj in gateway_routes.policies(
             model.pool_name,
             self.args["namespace"],
@@ -150,6 +152,25 @@ class Backends:
         ):
             register(f"{name}-{role_of(obj)}", obj, self._guarded(after_pool))
         return pool
+
+    def _add_grpc(
+        self, name: str, model: RoutedModel, port: int, opts: pulumi.ResourceOptions
+    ) -> None:
+        """Register the Service for gRPC of one version of a model, and its policies."""
+        namespace = self.args["namespace"]
+        made = register(name, gateway_routes.grpc_service(model, namespace, port), opts)
+        after = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[made]))
+        for obj in gateway_routes.policies(
+            gateway_routes.grpc_name(model.pool_name),
+            namespace,
+            api("service"),
+            health_path="",
+            port=port,
+            timeout_seconds=model.timeout_seconds,
+            is_grpc=True,
+            **self._edge,
+        ):
+            register(f"{name}-{role_of(obj)}", obj, self._guarded(after))
 
     def _guarded(self, opts: pulumi.ResourceOptions) -> pulumi.ResourceOptions:
         """Return the options of backend policies, which go before the Cloud Armor policy."""

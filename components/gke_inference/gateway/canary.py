@@ -13,6 +13,7 @@ from .routes import (
     MATCHES_PER_RULE,
     RoutedCanary,
     RoutedModel,
+    call_matches,
     dealt,
     name_match,
     route_head,
@@ -54,6 +55,13 @@ def pinned_routes(
         for version, pool_name in pools.items()
         for matches in dealt(_matches(model, version), MATCHES_PER_RULE)
     ]
+    if model.grpc_port is not None:
+        rules += [
+            rule_of(
+                [model.grpc_ref(pool_name, 1)], call_matches(model, **{VERSION_HEADER: version})
+            )
+            for version, pool_name in pools.items()
+        ]
     head = route_head(gateway_namespace or namespace, gateway, hostname)
     return routes_of(f"{canary.pool_name}-pinned", namespace, head, rules)
 

@@ -112,6 +112,7 @@ def _model(where: str, args: Mapping[str, Any]) -> RoutedModel:
         adapters=tuple(args.get("adapters", [])),
         canary=_canary(f"{where}.canary", args.get("canary")),
         engine=args.get("engine", "vllm"),
+        grpc_port=args.get("grpc_port"),
         further_models=tuple(args.get("further_models", [])),
         has_live_adapters=args.get("has_live_adapters", False),
         is_picked=task is Task.GENERATE,
@@ -133,6 +134,8 @@ def _model(where: str, args: Mapping[str, Any]) -> RoutedModel:
             "must be letters, digits and any of '._:-' with task 'predict', got"
             f" {model.model_name!r}",
         )
+    if model.grpc_port is not None and not model.is_predictive:
+        _refuse(f"{where}.grpcPort", f"needs task 'predict', got '{task}'")
     for name in model.served_names:
         if not _SERVED_NAME.fullmatch(name):
             _refuse(

@@ -79,6 +79,8 @@ class RoutedModelArgs(TypedDict):
     """Engine of its pods, which determines their metric names. Default: `vllm`."""
     further_models: NotRequired[list[str]]
     """Other models that its pods serve, such as further image models of a server."""
+    grpc_port: NotRequired[Port]
+    """Port for gRPC of the pods of a predictive model and of its canary. Default: no gRPC."""
     has_live_adapters: NotRequired[bool]
     """Whether adapters are uploaded while it serves. If so, only prompt paths are routed, and the
     header `X-Gateway-Base-Model-Name` routes an adapter's name to its model. Not with a canary."""

@@ -39,6 +39,13 @@ PATHS_BY_TASK = {
 _PREDICTIVE_PATHS = ("", "/config", "/infer", "/ready")
 """Paths below `/v2/models/NAME` that clients may call, of those of the Open Inference Protocol and
 of Triton (triton-inference-server/server src/http_server.cc, `model_regex_`)."""
+_GRPC_SERVICE = "/inference.GRPCInferenceService"
+_MODEL_CALLS = ("ModelConfig", "ModelInfer", "ModelMetadata", "ModelReady")
+"""Calls of the Open Inference Protocol that name a model, which the body router reads."""
+_SERVER_CALLS = ("ServerLive", "ServerReady")
+"""Calls that name none. Of several models, the one whose route is oldest answers."""
+H2C = "kubernetes.io/h2c"
+"""Protocol of a Service port with HTTP/2 and without TLS (Gateway API, GEP-1911)."""
 BASE_MODEL_HEADER = "X-Gateway-Base-Model-Name"
 """Header with the base model of an adapter that the routes do not know. Later body-based routers
 (v1.3.0) set the same header."""
@@ -84,6 +91,8 @@ class RoutedModel:
     """Names of other models that its pods serve."""
     is_predictive: bool = False
     """Whether its pods speak the Open Inference Protocol, which names the model in the path."""
+    grpc_port: int | None = None
+    """Port of its pods for gRPC, or None."""
 
     @property
     def paths(self) -> list[Manifest]:
@@ -125,6 +134,10 @@ class RoutedModel:
         """Return a route's reference to a pool of this model."""
         port = {} if self.is_picked else {"port": self.target_port}
         return self.backend.reference(pool_name, weight=weight, **port)
+
+    def grpc_ref(self, pool_name: str, weight: int) -> Manifest:
+        """Return a route's reference to the Service of a pool for gRPC."""
+        return api("service").reference(grpc_name(pool_name), port=self.grpc_port, weight=weight)
 
 
 def pool(
@@ -168,6 +181,32 @@ def pool(
     )
 
 
+def grpc_name(pool_name: str) -> str:
+    """Return the name of the Service for gRPC to a pool's pods, and of its policies."""
+    return f"{pool_name}-grpc"
+
+
+def grpc_service(model: RoutedModel, namespace: str, port: int) -> Manifest:
+    """Return the Service for gRPC to a model's pods.
+
+    It is not a second port of the pool's Service, because a HealthCheckPolicy applies to all ports
+    of a Service. GKE's Gateway has no GRPCRoute (GoogleCloudPlatform/gke-gateway-api, issue 31, of
+    2026-06-15), so HTTPRoutes route gRPC by its paths. Backend services have the protocol H2C
+    (Compute Engine API, BackendService.protocol). That the Gateway takes it from `appProtocol` is
+    assumed: GKE does not declare HTTPRouteBackendProtocolH2C (kubernetes-sigs/gateway-api,
+    conformance/reports/v1.6/gke-gateway).
+    """
+    name = grpc_name(model.pool_name)
+    ports: list[Manifest] = [{"appProtocol": H2C, "name": "grpc", "port": port, "targetPort": port}]
+    return service(name, namespace, "model-pool", ports, model.selector, annotations=SKIP_AWAIT)
+
+
+def call_matches(model: RoutedModel, **headers: str) -> list[Manifest]:
+    """Return the matches of gRPC calls that name a model, with further headers."""
+    paths = [{"type": "Exact", "value": f"{_GRPC_SERVICE}/{call}"} for call in _MODEL_CALLS]
+    return [{**name_match(model.model_name, **headers), "path": path} for path in paths]
+
+
 def routes(
     model: RoutedModel,
     namespace: str,
@@ -181,19 +220,20 @@ def routes(
     developer endpoints. A canary gets its percentage for every name. It is listed even with 0, so
     that changing the number changes only weights.
     """
-    backends = [model.backend_ref(model.pool_name, 1)]
+    weights = {model.pool_name: 1}
     if model.canary is not None:
         share = model.canary.percent
-        backends = [
-            model.backend_ref(model.pool_name, 100 - share),
-            model.backend_ref(model.canary.pool_name, share),
-        ]
+        weights = {model.pool_name: 100 - share, model.canary.pool_name: share}
+    backends = [model.backend_ref(*each) for each in weights.items()]
     matches = [
         {**name_match(name), "path": path} for name in model.served_names for path in model.paths
     ]
     if model.has_live_adapters:
         matches += [_base_match(model.model_name, path) for path in model.paths]
     rules: list[Manifest] = [rule_of(backends, some) for some in dealt(matches, MATCHES_PER_RULE)]
+    if model.grpc_port is not None:
+        calls = [*call_matches(model), *({"path": path} for path in _server_calls())]
+        rules.append(rule_of([model.grpc_ref(*each) for each in weights.items()], calls))
     head = route_head(gateway_namespace or namespace, gateway, hostname)
     return routes_of(model.pool_name, namespace, head, rules)
 
@@ -300,6 +340,7 @@ def policies(
     log_percent: float = 100,
     security_policy: str | None = None,
     balancing: Manifest | None = None,
+    is_grpc: bool = False,
 ) -> list[Manifest]:
     """Return the HealthCheckPolicy and GCPBackendPolicy of one backend.
 
@@ -316,12 +357,15 @@ def policies(
         log_percent: Percentage of requests in the access log.
         security_policy: Cloud Armor policy of the region. Default: none.
         balancing: Fields of the GCPBackendPolicy for the balance between regions. Default: none.
+        is_grpc: Whether the backend speaks gRPC and has its standard health service, which is
+            checked instead of the path.
     """
     rate = round(log_percent * _SAMPLES_A_PERCENT)
     logging: Manifest = {"enabled": rate > 0, **({"sampleRate": rate} if rate else {})}
     guarded = {} if security_policy is None else {"securityPolicy": security_policy}
     reference = target.reference(name)
     labels = labels_for(name, "model-backend")
+    fixed: Manifest = {"port": port, "portSpecification": "USE_FIXED_PORT"}
     return [
         manifest(
             "gateway_health_check",
@@ -331,12 +375,10 @@ def policies(
             spec={
                 "default": {
                     "checkIntervalSec": _PROBE_INTERVAL_SECONDS,
-                    "config": {
-                        "httpHealthCheck": {
-                            "port": port,
-                            "portSpecification": "USE_FIXED_PORT",
-                            "requestPath": health_path,
-                        },
+                    "config": {"grpcHealthCheck": fixed, "type": "GRPC"}
+                    if is_grpc
+                    else {
+                        "httpHealthCheck": {**fixed, "requestPath": health_path},
                         "type": "HTTP",
                     },
                     "timeoutSec": _PROBE_TIMEOUT_SECONDS,
@@ -374,6 +416,10 @@ def name_match(served_name: str, **headers: str) -> Manifest:
         ],
         "path": {"type": "PathPrefix", "value": "/v1"},
     }
+
+
+def _server_calls() -> list[Manifest]:
+    return [{"type": "Exact", "value": f"{_GRPC_SERVICE}/{call}"} for call in _SERVER_CALLS]
 
 
 def _base_match(model_name: str, path: Manifest) -> Manifest:

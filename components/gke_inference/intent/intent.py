@@ -75,6 +75,8 @@ class ModelServerArgs(TypedDict):
     kv_claim: NotRequired[str]
     """Volume claim of `settings.kv_offload.shared`, such as that of a `SharedFolder` or a
     `LustreFolder`, to which all replicas can write."""
+    grpc: NotRequired[bool]
+    """Whether a predictive model also answers gRPC, on port 8001. Default: false."""
     live_adapters: NotRequired[AdapterFolder]
     """LoRA adapters that are uploaded while it serves. Default: none."""
     longest_request_seconds: NotRequired[RequestSeconds]
@@ -133,6 +135,7 @@ class ServingIntent:
     form: Form = Form.SINGLE
     images: ImageGeneration | None = None
     kv_claim: str | None = None
+    grpc: bool = False
     live_adapters: AdapterFolder | None = None
     longest_request_seconds: int = 300
     role: Role | None = None

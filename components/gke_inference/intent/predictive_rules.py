@@ -12,6 +12,8 @@ from gke_inference.intent.words import Task
 def predictive_problems(intent: ServingIntent) -> Iterator[InputError]:
     """Yield settings that a predictive model cannot have."""
     if intent.task is not Task.PREDICT:
+        if intent.grpc:
+            yield InputError("grpc", f"must be false when task is {intent.task}", True)
         return
     if intent.engine != TRITON_SERVER:
         rule = f"must be {TRITON_SERVER} when task is {intent.task}"

@@ -9,7 +9,7 @@ from gke_inference.base.inputs import name_of, under
 from gke_inference.base.manifests import register
 from gke_inference.settings.fields import Port
 
-from .network_policies import connections, metrics_access
+from .network_policies import connections, grpc_access, metrics_access
 
 
 class ConnectedModelsArgs(TypedDict):
@@ -20,18 +20,24 @@ class ConnectedModelsArgs(TypedDict):
     and decode replicas."""
     namespace: str
     """Name of the namespace, a `ServingNamespace` with `ingress`."""
+    grpc_ports: NotRequired[dict[str, Port]]
+    """Port for gRPC of each model (value of `app.kubernetes.io/name`) that has one. Default:
+    none."""
     metrics_namespace: NotRequired[str]
     """Namespace of the Managed Prometheus collectors. Default: `gmp-system`; on Autopilot it is
     `gke-gmp-system`."""
     metrics_ports: NotRequired[dict[str, Port]]
     """Port of the metrics of each model (value of `app.kubernetes.io/name`) whose engine has one
     beside that of its API. Default: none."""
+    proxies_cidr: NotRequired[str]
+    """Range of the load balancers' proxies, which reach the ports for gRPC. Default: none."""
 
 
 class ConnectedModels(pulumi.ComponentResource):
     """Network policies of the models in a namespace whose own policies do not know them.
 
-    They let the replicas of a model reach each other, and collectors reach the metrics of a model.
+    They let the replicas of a model reach each other, collectors reach the metrics of a model, and
+    load balancers its port for gRPC.
     """
 
     namespace: pulumi.Output[str]
@@ -48,6 +54,7 @@ class ConnectedModels(pulumi.ComponentResource):
             **metrics_access(
                 namespace, args.get("metrics_ports", {}), args.get("metrics_namespace")
             ),
+            **grpc_access(namespace, args.get("grpc_ports", {}), args.get("proxies_cidr")),
         }
         for policy, obj in made.items():
             register(f"{name}-{policy}", obj, under(self))

@@ -59,6 +59,9 @@ class AllowedIngressArgs(TypedDict):
     metrics_namespace: NotRequired[str]
     """Namespace of the Managed Prometheus collectors. Default: `gmp-system`; on Autopilot it is
     `gke-gmp-system`."""
+    grpc_ports: NotRequired[dict[str, Port]]
+    """Port for gRPC of each model (value of `app.kubernetes.io/name`) that has one. Default:
+    none."""
     stream_workers: NotRequired[bool]
     """Whether the namespace has a `StreamWorker`, which reads the pickers' queue metrics. Default:
     false."""
@@ -134,6 +137,7 @@ def network_policies(
         **made,
         **connections(namespace, args.get("connected_models", [])),
         **metrics_access(namespace, args.get("metrics_ports", {}), args.get("metrics_namespace")),
+        **grpc_access(namespace, args.get("grpc_ports", {}), args["proxies_cidr"]),
     }
 
 
@@ -168,6 +172,26 @@ def metrics_access(
     for model, port in sorted(ports.items()):
         own, name = _pods(ENGINES, model), f"{model}-metrics"
         made[name] = _policy(name, namespace, own, [_rule([collectors], port)])
+    return made
+
+
+def grpc_access(
+    namespace: str, ports: Mapping[str, int], proxies_cidr: str | None
+) -> dict[str, Manifest]:
+    """Return the NetworkPolicies, by name, that let load balancers reach the gRPC port of models.
+
+    Args:
+        namespace: Name of the namespace.
+        ports: Port by value of `app.kubernetes.io/name`.
+        proxies_cidr: Range of the load balancers' proxies.
+    """
+    made: dict[str, Manifest] = {}
+    for model, port in sorted(ports.items()):
+        proxies = _ranges(
+            *([] if proxies_cidr is None else [proxies_cidr]), *sorted(HEALTH_CHECK_RANGES)
+        )
+        own, name = _pods(ENGINES, model), f"{model}-grpc"
+        made[name] = _policy(name, namespace, own, [_rule(proxies, port)])
     return made
 
 

@@ -163,7 +163,7 @@ def engine_container(
                 "name": "engine" if pod.role == "decode" else "http",
             },
             health_port(),
-            *_metrics_ports(serving.engine),
+            *_further_ports(serving),
         ],
         "securityContext": _container_security(kind),
         "volumeMounts": list(files.mounts),
@@ -180,13 +180,15 @@ def health_port(port: int = HEALTH_PORT) -> Manifest:
     return {"containerPort": port, "name": f"health-{port}"}
 
 
-def _metrics_ports(name: str) -> list[Manifest]:
-    """Return the port of an engine that has its metrics on one of their own.
+def _further_ports(serving: Serving) -> list[Manifest]:
+    """Return the ports of an engine that has gRPC, or its metrics, on one of their own.
 
     The invariant `monitored-ports` wants scraped ports declared.
     """
-    port = engine(name).metrics.port
-    return [] if port is None else [{"containerPort": port, "name": "metrics"}]
+    ports = {"grpc": serving.grpc_port, "metrics": engine(serving.engine).metrics.port}
+    return [
+        {"containerPort": port, "name": each} for each, port in ports.items() if port is not None
+    ]
 
 
 def probes(minutes: int, port: int = HEALTH_PORT) -> Manifest:

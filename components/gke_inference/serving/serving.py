@@ -12,7 +12,13 @@ from gke_inference.serving.disaggregation import transfer_flag
 from gke_inference.serving.hardware import Hardware
 from gke_inference.serving.kv.offload import folders, limits, offload_flag, own_folder
 from gke_inference.serving.launch import FOLDER
-from gke_inference.serving.launcher.spec import CHAT_TEMPLATE, ImageModel, Serving, Speculation
+from gke_inference.serving.launcher.spec import (
+    CHAT_TEMPLATE,
+    GRPC_PORT,
+    ImageModel,
+    Serving,
+    Speculation,
+)
 from gke_inference.serving.live_adapters import LiveAdapters, slots
 from gke_inference.serving.weights import BucketPath, Storage, bucket_path
 from gke_inference.sizing.memory import UTILISATION
@@ -53,6 +59,7 @@ def serving_of(
         engine=intent.engine,
         extra_arguments=_extra_arguments(intent),
         has_versions=files.has_versions,
+        grpc_port=GRPC_PORT if intent.grpc else None,
         hosts=node.hosts,
         hybrid_load_balancing=parallel is not None and parallel.hybrid_load_balancing,
         image_body_bytes=None if images is None else MAX_BODY_BYTES,

@@ -12,6 +12,11 @@ from tests.shipped_stacks import EXAMPLES
 
 FILE = EXAMPLES / "predictive" / "Pulumi.predictive.yaml"
 PENDING = "prometheus.googleapis.com|nv_inference_pending_request_count|gauge"
+CALLS = [
+    f"/inference.GRPCInferenceService/{call}"
+    for call in ("ModelConfig", "ModelInfer", "ModelMetadata", "ModelReady")
+]
+SERVER_CALLS = [f"/inference.GRPCInferenceService/{call}" for call in ("ServerLive", "ServerReady")]
 PATHS = [f"/v2/models/fraud{path}" for path in ("", "/config", "/infer", "/ready")]
 
 
@@ -46,7 +51,7 @@ def test_a_replica_reads_its_repository_from_the_mount_and_has_its_metrics_on_a_
         f"--model-repository={folder}/models",
         "--model-control-mode=none",
         "--http-port=8000",
-        "--allow-grpc=false",
+        "--grpc-port=8001",
         "--metrics-port=8002",
         "--exit-timeout-secs=25",
     ]
@@ -57,6 +62,10 @@ def test_a_replica_reads_its_repository_from_the_mount_and_has_its_metrics_on_a_
     assert spec["busy_metrics"] == ["nv_inference_pending_request_count"]
     (endpoint,) = named(made, "PodMonitoring", "fraud")["spec"]["endpoints"]
     assert endpoint["port"] == 8002
+    assert [(each["name"], each["containerPort"]) for each in engine["ports"]][2:] == [
+        ("grpc", 8001),
+        ("metrics", 8002),
+    ]
     policy = named(made, "NetworkPolicy", "fraud-metrics")["spec"]
     assert policy["ingress"][0]["ports"] == [{"port": 8002, "protocol": "TCP"}]
 
@@ -74,16 +83,24 @@ def test_the_autoscaler_follows_the_requests_that_wait_for_an_instance(made: Rec
 def test_only_the_paths_of_the_model_are_routed_by_weight_and_by_the_header_of_a_version(
     made: Records,
 ):
-    (rule,) = named(made, "HTTPRoute", "fraud")["spec"]["rules"]
+    rule, calls = named(made, "HTTPRoute", "fraud")["spec"]["rules"]
     model = {"name": "X-Gateway-Model-Name", "type": "Exact", "value": "fraud"}
     assert rule["matches"] == [
         {"headers": [model], "path": {"type": "Exact", "value": path}} for path in PATHS
     ]
     shares = {each["name"]: (each["kind"], each["weight"]) for each in rule["backendRefs"]}
     assert shares == {"fraud": ("Service", 90), "fraud-v2": ("Service", 10)}
-    rules = named(made, "HTTPRoute", "fraud-v2-pinned")["spec"]["rules"]
+    shares = {each["name"]: (each["port"], each["weight"]) for each in calls["backendRefs"]}
+    assert shares == {"fraud-grpc": (8001, 90), "fraud-v2-grpc": (8001, 10)}
+    assert calls["matches"] == [
+        *({"headers": [model], "path": {"type": "Exact", "value": path}} for path in CALLS),
+        *({"path": {"type": "Exact", "value": path}} for path in SERVER_CALLS),
+    ]
+    names = ("fraud-v2-pinned", "fraud-v2-pinned-2")
+    rules = [rule for name in names for rule in named(made, "HTTPRoute", name)["spec"]["rules"]]
     pinned = {rule["backendRefs"][0]["name"]: rule["matches"] for rule in rules}
-    assert set(pinned) == {"fraud", "fraud-v2"}
+    assert list(pinned) == ["fraud-v2", "fraud", "fraud-v2-grpc", "fraud-grpc"]
+    assert [match["path"]["value"] for match in pinned["fraud-grpc"]] == CALLS
     for name, version in (("fraud", "stable"), ("fraud-v2", "v2")):
         header = {"name": "x-model-version", "type": "Exact", "value": version}
         assert [match["path"]["value"] for match in pinned[name]] == PATHS
@@ -94,6 +111,31 @@ def test_only_the_paths_of_the_model_are_routed_by_weight_and_by_the_header_of_a
         "portSpecification": "USE_FIXED_PORT",
         "requestPath": "/v2/health/ready",
     }
+
+
+@pytest.mark.parametrize("pool", ["fraud", "fraud-v2"])
+def test_grpc_has_a_service_with_http_2_its_own_health_check_and_a_way_from_the_load_balancer(
+    made: Records, pool: str
+):
+    service = named(made, "Service", f"{pool}-grpc")["spec"]
+    assert service["ports"] == [
+        {"appProtocol": "kubernetes.io/h2c", "name": "grpc", "port": 8001, "targetPort": 8001}
+    ]
+    assert service["selector"] == named(made, "Service", pool)["spec"]["selector"]
+    check = named(made, "HealthCheckPolicy", f"{pool}-grpc")["spec"]
+    assert check["default"]["config"] == {
+        "grpcHealthCheck": {"port": 8001, "portSpecification": "USE_FIXED_PORT"},
+        "type": "GRPC",
+    }
+    timeout = named(made, "GCPBackendPolicy", f"{pool}-grpc")["spec"]["default"]["timeoutSec"]
+    assert timeout == 10
+    policy = named(made, "NetworkPolicy", f"{pool}-grpc")["spec"]
+    ((rule, selector),) = [
+        (each, policy["podSelector"]["matchLabels"]) for each in policy["ingress"]
+    ]
+    assert rule["ports"] == [{"port": 8001, "protocol": "TCP"}]
+    pod = named(made, "Deployment", f"{pool}-gpu")["spec"]["template"]["metadata"]["labels"]
+    assert selector.items() <= pod.items()
 
 
 def changed(document: dict[str, Any], change: dict[str, Any]) -> str:
@@ -130,8 +172,7 @@ OF_MODEL = "models.fraud"
         ),
         (
             {"models": {"fraud": {"settings": {"engine_args": {"allow-grpc": True}}}}},
-            "a gRPC request has its model in the message, which the gateway does not read; send"
-            " binary tensors over HTTP",
+            f"{OF_MODEL}.settings.engine_args.allow-grpc must not be set: the platform owns it",
         ),
         (
             {"models": {"fraud": {"capacity": "gpus", "size": {"parameters_billion": 12}}}},

@@ -13,10 +13,11 @@ from infra.estimate.feature_costs import network_parts
 from infra.estimate.stack_cost import StackCost, stack_cost
 from infra.estimate.usage import DEFAULT_USAGE, Usage
 from infra.plan import resolve
-from infra.reading.load import parse, read
+from infra.reading.load import parse, platform_of, read
 from planner.amount import HOURS_PER_MONTH, always
 from planner.choice.cost import FIELDS
 from tests.contract.infra.broken_stacks import edited
+from tests.shipped_stacks import EXAMPLES
 
 CASES = {
     file.stem: yaml.safe_load(file.read_text())
@@ -132,3 +133,16 @@ def test_images_that_are_pulled_through_are_listed_without_a_price() -> None:
     listed = [str(each) for each in found.missing if "Artifact Registry" in str(each)]
     assert len(listed) == 2
     assert "images pulled through Artifact Registry in us-central1" in listed[1]
+
+
+def test_messages_of_streams_have_a_price_once_their_amount_is_given() -> None:
+    document = platform_of(EXAMPLES / "streaming" / "Pulumi.streaming.yaml")
+    platform = parse(json.dumps(document))
+    name = "Pub/Sub, messages published and delivered"
+
+    def parts(usage: Usage) -> list[list[float]]:
+        found = stack_cost(resolve(platform), usage=usage).parts
+        return [monthly(part) for part in found if part.what == name and part.source is not None]
+
+    assert parts(DEFAULT_USAGE) == []
+    assert parts(Usage(events_gib=512)) == [figures(40.0)]  # 512 GiB in and out at 40 USD per TiB

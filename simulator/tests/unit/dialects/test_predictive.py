@@ -9,14 +9,18 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import grpc
 import numpy as np
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
+from simulator.dialects.predictive_calls import PredictiveCalls
 from simulator.dialects.predictive_metrics import ServerMetrics
 from simulator.dialects.predictive_models import Model, load
+from simulator.dialects.predictive_schema import classes
 from simulator.dialects.predictive_server import PredictiveServer, settle
 from simulator.engine.settings import EngineError
+from tests.triton_grpc import grpcclient
 from twin.host.paths import REPOSITORY
 
 EXAMPLE = REPOSITORY / "docs" / "examples" / "predictive"
@@ -246,10 +250,104 @@ def test_requests_wait_for_an_instance_and_are_computed_together(repository: Pat
         assert f"nv_inference_{name}{of} {value}.0" in after
 
 
+def call(repository: Path, use: Callable[[Any, PredictiveCalls], Any]) -> Any:
+    """Run `use` with the official client, and the server, of a repository."""
+
+    async def main() -> Any:
+        models = load(repository, None, ServerMetrics())
+        for model in models.values():
+            model.start()
+        server = PredictiveCalls(models, "pod-1")
+        port = await server.start("127.0.0.1", 0)
+        try:
+            with grpcclient.InferenceServerClient(f"127.0.0.1:{port}") as client:
+                return await asyncio.to_thread(use, client, server)
+        finally:
+            await server.stop(1)
+            for model in models.values():
+                await model.stop()
+
+    return asyncio.run(main())
+
+
+def test_the_official_grpc_client_gets_the_same_probabilities_from_raw_and_typed_tensors(
+    repository: Path, expected: Any
+):
+    def use(client: Any, _: Any) -> None:
+        raw = grpcclient.InferInput("features", list(ROWS.shape), "FP32")
+        raw.set_data_from_numpy(ROWS)
+        answer = client.infer("fraud", [raw], request_id="7")
+        assert np.abs(answer.as_numpy("probability") - expected).max() < 1e-4
+        assert (answer.get_response().id, answer.get_response().model_version) == ("7", "1")
+        typed = grpcclient.service_pb2.ModelInferRequest(model_name="fraud")
+        tensor = typed.inputs.add(name="features", datatype="FP32", shape=ROWS.shape)
+        tensor.contents.fp32_contents.extend(ROWS.ravel().tolist())
+        found = client._client_stub.ModelInfer(typed)
+        assert found.raw_output_contents[0] == answer.get_response().raw_output_contents[0]
+        metadata = client.get_model_metadata("fraud", as_json=True)
+        assert metadata["inputs"] == [
+            {"name": "features", "datatype": "FP32", "shape": ["-1", "6"]}
+        ]
+        assert client.get_model_config("fraud").config.max_batch_size == 64
+
+    call(repository, use)
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "message"),
+    [
+        ({"model_name": "other"}, "NOT_FOUND", "Request for unknown model: 'other' is not found"),
+        ({"model_version": "9"}, "NOT_FOUND", "Request for unknown model: 'fraud' version 9"),
+        ({"raw_input_contents": [b"1234"]}, "INVALID_ARGUMENT", "Expected 1536, got 4"),
+        ({"raw_input_contents": [b"", b""]}, "INVALID_ARGUMENT", "but got 2 sets of data"),
+        ({"outputs": [{"name": "none"}]}, "INVALID_ARGUMENT", "unexpected inference output 'none'"),
+        ({"inputs": []}, "INVALID_ARGUMENT", "but got 1 sets of data"),
+    ],
+)
+def test_a_grpc_call_that_triton_would_reject_gets_its_status_and_message(
+    repository: Path, change: dict[str, Any], code: str, message: str
+):
+    asked: dict[str, Any] = {
+        "model_name": "fraud",
+        "inputs": [{"name": "features", "datatype": "FP32", "shape": list(ROWS.shape)}],
+        "raw_input_contents": [ROWS.tobytes()],
+        **change,
+    }
+
+    def use(client: Any, _: Any) -> tuple[str, str]:
+        request = grpcclient.service_pb2.ModelInferRequest(**asked)
+        with pytest.raises(grpc.RpcError) as refused:
+            client._client_stub.ModelInfer(request)
+        return refused.value.code().name, refused.value.details()
+
+    found = call(repository, use)
+    assert found[0] == code
+    assert message in found[1]
+
+
+def test_the_health_service_and_readiness_follow_the_server(repository: Path):
+    known = classes()
+
+    def use(client: Any, server: PredictiveCalls) -> None:
+        def check() -> int:
+            answer = client._channel.unary_unary("/grpc.health.v1.Health/Check")(b"")
+            return known["inference.HealthCheckResponse"].FromString(answer).status
+
+        assert (check(), client.is_server_live(), client.is_server_ready()) == (1, True, True)
+        assert client.is_model_ready("fraud")
+        assert not client.is_model_ready("other")
+        server.is_ready = False
+        assert (check(), client.is_server_live(), client.is_server_ready()) == (2, True, False)
+
+    call(repository, use)
+
+
 def test_the_flags_are_those_that_the_platform_writes(repository: Path):
     argv = [f"--model-repository={repository}", "--http-port=8100", "--allow-grpc=false"]
     found = settle([*argv, "--backend-config=default-max-batch-size=32"], {})
     assert (found.http_port, found.metrics_port, found.default_batch) == (8100, 8002, 32)
+    assert found.grpc_port is None
+    assert settle([argv[0], "--grpc-port=8101"], {}).grpc_port == 8101
     with pytest.raises(EngineError, match="failed to stat the root directory /none"):
         settle(["--model-repository=/none"], {})
     with pytest.raises(SystemExit):

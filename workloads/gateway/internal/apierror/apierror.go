@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+
+	"google.golang.org/grpc/codes"
 )
 
 // Error is a response in OpenAI's error format.
@@ -17,6 +19,8 @@ type Error struct {
 	Message string
 	// IsPlain is whether the body has the message alone, as the Open Inference Protocol has it.
 	IsPlain bool
+	// IsGRPC is whether the response is that of a gRPC call: a status with the message.
+	IsGRPC bool
 	// Headers are further headers of the response, by lowercase name.
 	Headers map[string]string
 }
@@ -26,6 +30,9 @@ func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
 // Body returns the JSON body.
 func (e *Error) Body() []byte {
+	if e.IsGRPC {
+		return []byte(e.Message)
+	}
 	if e.IsPlain {
 		if body, err := json.Marshal(map[string]string{"error": e.Message}); err == nil {
 			return body
@@ -42,6 +49,34 @@ func (e *Error) Body() []byte {
 		return []byte(`{"error":{"message":"internal error","type":"server_error","param":null,"code":null}}`)
 	}
 	return body
+}
+
+// GRPCStatus returns the status of a gRPC call that fails with the error (googleapis google/rpc/code.proto, "HTTP
+// Mapping"; the code of a message over the limit is that of gRPC's own libraries).
+func (e *Error) GRPCStatus() codes.Code {
+	switch e.Status {
+	case http.StatusBadRequest:
+		return codes.InvalidArgument
+	case http.StatusUnauthorized:
+		return codes.Unauthenticated
+	case http.StatusForbidden:
+		return codes.PermissionDenied
+	case http.StatusNotFound:
+		if e.Param == "" { // the call, not the model
+			return codes.Unimplemented
+		}
+		return codes.NotFound
+	case http.StatusMethodNotAllowed, http.StatusUnsupportedMediaType:
+		return codes.Unimplemented
+	case http.StatusRequestEntityTooLarge, http.StatusTooManyRequests:
+		return codes.ResourceExhausted
+	case http.StatusRequestTimeout:
+		return codes.DeadlineExceeded
+	case http.StatusServiceUnavailable:
+		return codes.Unavailable
+	default:
+		return codes.Internal
+	}
 }
 
 // Write sends the error.

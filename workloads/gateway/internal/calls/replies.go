@@ -69,16 +69,21 @@ func EachPart(body []byte, isEnd bool, send func(part *extproc.BodyResponse) err
 // name of the program, for access logs and for gateways that replace error responses.
 func Refusal(program string, fault *apierror.Error, more map[string]string) *extproc.ProcessingResponse {
 	set := map[string]string{"content-type": "application/json"}
+	if fault.IsGRPC {
+		set["content-type"] = "application/grpc"
+	}
 	maps.Copy(set, more)
 	maps.Copy(set, fault.Headers)
-	return &extproc.ProcessingResponse{Response: &extproc.ProcessingResponse_ImmediateResponse{
-		ImmediateResponse: &extproc.ImmediateResponse{
-			Status:  &kind.HttpStatus{Code: kind.StatusCode(fault.Status)},
-			Headers: &extproc.HeaderMutation{SetHeaders: Options(set)},
-			Body:    fault.Body(),
-			Details: "gke_inference_" + program + "_" + fault.Code,
-		},
-	}}
+	answer := &extproc.ImmediateResponse{
+		Status:  &kind.HttpStatus{Code: kind.StatusCode(fault.Status)},
+		Headers: &extproc.HeaderMutation{SetHeaders: Options(set)},
+		Body:    fault.Body(),
+		Details: "gke_inference_" + program + "_" + fault.Code,
+	}
+	if fault.IsGRPC {
+		answer.GrpcStatus = &extproc.GrpcStatus{Status: uint32(fault.GRPCStatus())}
+	}
+	return &extproc.ProcessingResponse{Response: &extproc.ProcessingResponse_ImmediateResponse{ImmediateResponse: answer}}
 }
 
 // RoutedHeaders forwards the headers of a request with changes by which its route is chosen.

@@ -45,5 +45,28 @@ func Predictive(path string) (model string, infers, isOne bool) {
 	return found[1], found[3] == "infer", true
 }
 
+// service is the prefix of the gRPC calls of the Open Inference Protocol.
+const service = "/inference.GRPCInferenceService/"
+
+// calls are those that clients may make, and whether their message names a model. Others of Triton load models,
+// register memory or change what it traces, and a stream could name another model with each message.
+var calls = map[string]bool{
+	"ServerLive": false, "ServerReady": false,
+	"ModelReady": true, "ModelMetadata": true, "ModelConfig": true, "ModelInfer": true,
+}
+
+// IsCall reports whether a path is of the Open Inference Protocol over gRPC.
+func IsCall(path string) bool { return strings.HasPrefix(path, service) }
+
+// Call returns whether the message of a gRPC call names its model; isOne is whether clients may make the call.
+func Call(path string) (hasModel, isOne bool) {
+	name, isCall := strings.CutPrefix(path, service)
+	if !isCall {
+		return false, false
+	}
+	hasModel, isOne = calls[name]
+	return hasModel, isOne
+}
+
 // IsPrompt reports whether an engine serves the model that the body names.
 func IsPrompt(path string) bool { return prompts[path] }

@@ -19,6 +19,7 @@ import (
 	"gke-inference/gateway/internal/calls"
 	"gke-inference/gateway/internal/forms"
 	"gke-inference/gateway/internal/holding"
+	"gke-inference/gateway/internal/inference"
 	"gke-inference/gateway/internal/paths"
 )
 
@@ -41,6 +42,8 @@ type exchange struct {
 	// boundary is that of a form; empty for JSON. form is the body, once it is complete.
 	boundary string
 	form     *forms.Form
+	// call reads the model of a gRPC call; nil for other requests.
+	call     *inference.Reader
 	body     []byte
 	deadline *time.Timer
 	decided  bool
@@ -90,6 +93,9 @@ func kindOf(method, path string, hasBatches bool) (requestKind, *openai.Error) {
 	}
 	if _, infers, isOne := paths.Predictive(path); isOne {
 		return predictiveKind(method, infers)
+	}
+	if paths.IsCall(path) {
+		return callKind(method, path)
 	}
 	isList := path == modelsPath || teamModels.MatchString(path)
 	isOne := strings.HasPrefix(path, modelsPath+"/")
@@ -143,7 +149,7 @@ func (e *exchange) onRequestHeaders(message *extproc.HttpHeaders) error {
 		return e.passOn()
 	}
 	if e.kind == predictive {
-		return e.predict(began)
+		return e.begin(message.GetEndOfStream(), began)
 	}
 	if message.GetEndOfStream() {
 		return e.decide(false)
@@ -206,6 +212,9 @@ func (e *exchange) checkBodyHeaders() *openai.Error {
 }
 
 func (e *exchange) onRequestBody(message *extproc.HttpBody) error {
+	if e.call != nil {
+		return e.onCall(message)
+	}
 	if e.kind == stored || e.kind == health || e.kind == predictive {
 		return e.passPiece(message)
 	}
@@ -225,6 +234,11 @@ func (e *exchange) onRequestBody(message *extproc.HttpBody) error {
 }
 
 func (e *exchange) onRequestTrailers() error {
+	if e.call != nil { // gRPC has no trailers of requests
+		if fault := e.call.End(); fault != nil {
+			return fault
+		}
+	}
 	if !e.decided {
 		if err := e.decide(false); err != nil {
 			return err

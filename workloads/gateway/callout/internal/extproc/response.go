@@ -33,6 +33,7 @@ const (
 func (e *exchange) onResponseHeaders(message *extproc.HttpHeaders) error {
 	headers := calls.HeadersOf(message.GetHeaders())
 	e.status, _ = strconv.Atoi(calls.First(headers, ":status"))
+	e.callStatus(headers)
 	more := e.limitHeaders()
 	e.cacheHeaders(more)
 	mutation := &extproc.HeaderMutation{SetHeaders: calls.Options(more), RemoveHeaders: e.Hidden.In(headers)}
@@ -113,7 +114,8 @@ func (e *exchange) onResponseBody(message *extproc.HttpBody) error {
 	return nil
 }
 
-func (e *exchange) onResponseTrailers() error {
+func (e *exchange) onResponseTrailers(message *extproc.HttpTrailers) error {
+	e.callStatus(calls.HeadersOf(message.GetTrailers()))
 	var rest []byte
 	switch {
 	case e.failed != nil:
@@ -191,7 +193,7 @@ func permittedModels(list []byte, permits func(string) bool) []byte {
 // refuse responds to the client; the gateway makes no more calls for the request.
 func (e *exchange) refuse(fault *openai.Error) error {
 	e.refusedBy, e.status = fault.Code, fault.Status
-	fault.IsPlain = paths.IsInference(e.path)
+	fault.IsPlain, fault.IsGRPC = paths.IsInference(e.path), paths.IsCall(e.path)
 	return e.stream.Send(calls.Refusal("callout", fault, e.limitHeaders()))
 }
 

@@ -123,7 +123,7 @@ func (e *exchange) Handle(call *extproc.ProcessingRequest) error {
 	case *extproc.ProcessingRequest_ResponseBody:
 		return e.onResponseBody(message.ResponseBody)
 	case *extproc.ProcessingRequest_ResponseTrailers:
-		return e.onResponseTrailers()
+		return e.onResponseTrailers(message.ResponseTrailers)
 	default:
 		return status.Errorf(codes.Unimplemented, "unknown call %T", message)
 	}

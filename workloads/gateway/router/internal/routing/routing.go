@@ -20,6 +20,7 @@ import (
 	"gke-inference/gateway/internal/calls"
 	"gke-inference/gateway/internal/forms"
 	"gke-inference/gateway/internal/holding"
+	"gke-inference/gateway/internal/inference"
 	"gke-inference/gateway/internal/paths"
 	"gke-inference/gateway/router/internal/reading"
 )
@@ -50,6 +51,8 @@ type exchange struct {
 	reader  reading.Reader
 	// boundary is that of a form, whose model is read when it is complete; empty for JSON.
 	boundary string
+	// call reads the model of a gRPC call; nil for other requests.
+	call     *inference.Reader
 	body     *holding.Body
 	deadline *time.Timer
 }
@@ -72,6 +75,7 @@ func (e *exchange) Answered(err error) (isOver bool, left error) {
 		return true, nil // the client disconnected
 	}
 	e.Metrics.Refused.WithLabelValues(fault.Code).Inc()
+	fault.IsGRPC = paths.IsCall(e.found.path)
 	return true, e.stream.Send(calls.Refusal(program, fault, nil))
 }
 
@@ -89,7 +93,12 @@ func (e *exchange) Handle(call *extproc.ProcessingRequest) error {
 	case *extproc.ProcessingRequest_RequestBody:
 		return e.onBody(message.RequestBody)
 	case *extproc.ProcessingRequest_RequestTrailers:
-		if e.body != nil {
+		switch {
+		case e.call != nil: // gRPC has no trailers of requests
+			if fault := e.call.End(); fault != nil {
+				return fault
+			}
+		case e.body != nil:
 			if err := e.forward(false); err != nil {
 				return err
 			}
@@ -105,6 +114,12 @@ func (e *exchange) onHeaders(message *extproc.HttpHeaders) error {
 	e.found = findings{path: plainPath(calls.First(e.headers, ":path")), names: map[string]bool{}}
 	if paths.IsInference(e.found.path) { // bodies are tensors, which nothing has to read
 		e.found.model, _, _ = paths.Predictive(e.found.path)
+		return e.stream.Send(calls.RoutedHeaders(e.mutation()))
+	}
+	if hasModel, _ := paths.Call(e.found.path); hasModel {
+		return e.holdCall(message.GetEndOfStream())
+	}
+	if paths.IsCall(e.found.path) {
 		return e.stream.Send(calls.RoutedHeaders(e.mutation()))
 	}
 	isForm := e.found.path == paths.Edits && forms.Is(e.headers["content-type"])
@@ -132,7 +147,56 @@ func (e *exchange) onHeaders(message *extproc.HttpHeaders) error {
 	return nil
 }
 
+// holdCall holds a gRPC call until its message names the model.
+func (e *exchange) holdCall(isEnd bool) error {
+	e.call = &inference.Reader{}
+	if isEnd {
+		return e.call.End()
+	}
+	if e.body = e.Hold.Begin(calls.ClientAddress(e.headers, e.ForwardedHops)); e.body == nil {
+		return holding.TooMany(holding.ManyBodies)
+	}
+	e.deadline = time.NewTimer(e.Limits.BodyTime)
+	return nil
+}
+
+// onCall reads the next piece of a gRPC call. Once it has named its model, the pieces pass.
+func (e *exchange) onCall(message *extproc.HttpBody) error {
+	piece, isEnd := message.GetBody(), message.GetEndOfStream()
+	if fault := e.call.Write(piece); fault != nil {
+		return fault
+	}
+	if isEnd {
+		if fault := e.call.End(); fault != nil {
+			return fault
+		}
+	}
+	if e.body == nil {
+		return calls.EachPart(piece, isEnd, e.send)
+	}
+	if !e.body.Add(piece) {
+		return holding.TooMany(holding.ManyBytes)
+	}
+	var isKnown bool
+	if e.found.model, isKnown = e.call.Name(); !isKnown {
+		return nil
+	}
+	e.deadline.Stop()
+	body := e.body
+	e.body = nil
+	defer body.End()
+	if err := e.stream.Send(calls.RoutedHeaders(e.mutation())); err != nil {
+		return err
+	}
+	return body.Pieces(func(held []byte, isLast bool) error {
+		return calls.EachPart(held, isLast && isEnd, e.send)
+	})
+}
+
 func (e *exchange) onBody(message *extproc.HttpBody) error {
+	if e.call != nil {
+		return e.onCall(message)
+	}
 	if e.body == nil { // not read: it passes piece by piece
 		return calls.EachPart(message.GetBody(), message.GetEndOfStream(), e.send)
 	}

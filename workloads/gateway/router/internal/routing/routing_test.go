@@ -2,6 +2,7 @@ package routing
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"net"
@@ -333,6 +334,47 @@ func TestAPathOfThePredictiveProtocolNamesTheModelAndItsBodyPassesUnread(t *test
 	for _, path := range []string{"/v2/models/fraud/trace/setting", "/v2/repository/models/fraud/load", "/v2/models//infer"} {
 		if other := w.ask(request{method: "POST", path: path}); other.set["x-gateway-model-name"] != "" {
 			t.Errorf("%s: got %+v", path, other)
+		}
+	}
+}
+
+func TestAGRPCCallIsHeldUntilItsMessageNamesTheModelAndPassesUnchanged(t *testing.T) {
+	w := start(t)
+	const service = "/inference.GRPCInferenceService/"
+	tensors := strings.Repeat("\x0a\x01", 70_000)
+	field := "\x3a" + string(binary.AppendUvarint(nil, uint64(len(tensors)))) + tensors
+	message := "\x0a\x05fraud" + field
+	body := "\x00" + string(binary.BigEndian.AppendUint32(nil, uint32(len(message)))) + message
+	got := w.ask(request{
+		method: "POST", path: service + "ModelInfer", pieces: []string{body[:3], body[3:9], body[9:40_000], body[40_000:]},
+		headers: map[string]string{ModelHeader: "forged"},
+	})
+	if got.status != 0 || got.set[ModelHeader] != "fraud" || !got.clears || !got.ended || got.body != body {
+		t.Errorf("got %v, status %d, %d bytes, ended %v", got.set, got.status, len(got.body), got.ended)
+	}
+	if _, has := got.set["content-length"]; has {
+		t.Error("a gRPC call has no length")
+	}
+	for _, one := range []struct {
+		name, body string
+		status     int
+	}{
+		{"no model", "\x00\x00\x00\x00\x00", 400},
+		{"JSON", `{"model":"fraud"}`, 415},
+		{"too large", "\x00\xff\xff\xff\xff", 413},
+		{"two models", "\x00\x00\x00\x00\x06\x0a\x01a\x0a\x01b", 400},
+	} {
+		refused := w.ask(request{method: "POST", path: service + "ModelInfer", pieces: []string{one.body}})
+		if refused.status != one.status || strings.HasPrefix(refused.body, "{") {
+			t.Errorf("%s: got %+v", one.name, refused)
+		}
+	}
+	for _, call := range []string{"ServerReady", "RepositoryModelLoad"} {
+		other := w.ask(request{
+			method: "POST", path: service + call, pieces: []string{"\x00\x00\x00\x00\x00"}, headers: map[string]string{ModelHeader: "forged"},
+		})
+		if other.status != 0 || other.set[ModelHeader] != "" || len(other.removed) != 1 {
+			t.Errorf("%s: got %+v", call, other)
 		}
 	}
 }
