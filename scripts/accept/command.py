@@ -45,6 +45,14 @@ def accept(
             "--on-protected", help="With --failover: allow it on a stack with `protection`."
         ),
     ] = False,
+    inside: Annotated[
+        bool,
+        typer.Option(
+            "--inside",
+            help="Also look into a ready pod of each model with `kubectl exec`: user, mounts and"
+            " variables.",
+        ),
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Delete replicas without asking.")] = False,
     wait: Annotated[
         float,
@@ -79,7 +87,9 @@ def accept(
     try:
         with google_clients.plain_errors(), _keys(plan, stack, on_twin=on.is_twin):
             deployed = _deployed(plan, stack, on_twin=on.is_twin)
-            groups = _checked(deployed, time.monotonic() + wait, is_silent=as_json)
+            until = time.monotonic() + wait
+            groups = _checked(deployed, until, is_silent=as_json)
+            groups["Pods"] = _insides(deployed, until, is_wanted=inside, is_silent=as_json)
             groups["Failover"] = _failover(deployed, is_wanted=failover, yes=yes, is_silent=as_json)
     except CloudError as error:
         raise CommandError(f"{plan.platform.project}: {error}") from None
@@ -156,6 +166,16 @@ def _checked(deployed: Deployed, until: float, *, is_silent: bool) -> dict[str, 
         with step(f"Checking: {title}"):
             found[title] = list(run(deployed, checks, until))
     return found
+
+
+def _insides(deployed: Deployed, until: float, *, is_wanted: bool, is_silent: bool) -> list[Row]:
+    from scripts.accept.inside import insides, unasked  # noqa: PLC0415 - as in the command
+    from scripts.accept.run import run  # noqa: PLC0415
+
+    if not is_wanted:
+        return list(unasked(deployed))
+    with nullcontext() if is_silent else step("Checking: Pods"):
+        return list(run(deployed, (insides,), until))
 
 
 def _failover(deployed: Deployed, *, is_wanted: bool, yes: bool, is_silent: bool) -> list[Row]:

@@ -65,6 +65,8 @@ class Cluster:
     plan: RegionPlan
     api: Api
     query: Query
+    inside: Callable[[Object, str], AbstractContextManager[Any]]
+    """Opens a container of a pod, by name, as a host of testinfra; raises `Unreachable`."""
 
     @property
     def name(self) -> str:

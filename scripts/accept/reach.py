@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from infra.plan import Plan
 from scripts.accept.deployed import Cluster, Deployed
+from scripts.accept.inside import opened
 from scripts.backend.twin import TwinBackend
 from scripts.shared.google_cloud import Cloud, ReadOnly
 from scripts.terminal.console import CommandError
@@ -37,7 +39,8 @@ def on_twin(plan: Plan, stack: str, paths: TwinPaths) -> Deployed:
         def query(expression: str, address: str = address) -> Sequence[promql.Sample]:
             return promql.query(address, expression)
 
-        clusters[name] = Cluster(region, apis[region.cluster_name], query)
+        kube = apis[region.cluster_name]
+        clusters[name] = Cluster(region, kube, query, partial(opened, kube))
     cloud = twin_cloud(plan.platform.project, plan.platform.project_number, paths)
     reading = replace(cloud, session=ReadOnly(cloud.session))
     speed = Rules.of(paths).speed
@@ -65,7 +68,10 @@ def in_google_cloud(plan: Plan, stack: str) -> Deployed:
         raise CommandError(f"--stack: must be up in all of its regions, got none of {absent}")
     clusters = {
         name: Cluster(
-            region, apis[region.cluster_name], lambda expression: managed(cloud, expression)
+            region,
+            apis[region.cluster_name],
+            lambda expression: managed(cloud, expression),
+            partial(opened, apis[region.cluster_name]),
         )
         for name, region in plan.regions.items()
     }

@@ -16,7 +16,7 @@ pytestmark = [
     pytest.mark.needs_tools,
     pytest.mark.needs_diffusion,
     pytest.mark.soak,  # 27 programs; tests/running/diffusion has the server without them
-    pytest.mark.timeout(1800),
+    pytest.mark.timeout(2400),
 ]
 _TINY = """
 import pathlib, sys, diffusers
@@ -46,7 +46,7 @@ def server(start, models):
         folder=str(models / "FluxPipeline"),
         programs_folder="",
         steps=4,
-    ).ready()
+    ).ready(1500)  # each program compiles for 2 s, or 50 s on a busy machine
 
 
 @pytest.fixture(scope="module")

@@ -87,6 +87,7 @@ class Kube:
             raise KubeError(0, "BadKubeconfig", f"kubeconfig: {error}", {}) from error
         configuration.proxy = None
         configuration.retries = False
+        self.kubeconfig: Path | JsonObject = kubeconfig
         self.server: str = configuration.host.rstrip("/")
         self._api: Any = _client.ApiClient(configuration)
         self._resources: dict[tuple[str, str], tuple[str, bool]] = {}

@@ -7,6 +7,7 @@ import pytest
 
 from gke_inference.catalogue.input_error import InputError
 from infra.plan import capacity_by_region, resolve
+from infra.plan.gke_version import needed
 from infra.reading.load import STACKS, parse, platform_of, read, stack_names
 from tests.contract.infra.broken_stacks import edited
 from tests.contract.infra.resolved import region_of, served_in
@@ -122,3 +123,29 @@ def test_a_model_has_the_same_first_region_in_its_file_and_in_the_engine(is_sort
         for region in platform.regions_of(platform.models["llama-3.1-8b"])
     }
     assert served == {"asia-northeast1": True, "europe-west4": False, "us-central1": False}
+
+
+@pytest.mark.parametrize(
+    ("gpu", "mode", "version", "because"),
+    [
+        ("nvidia-rtx-pro-6000", "standard", "1.34.0-gke.1662000", "nvidia-rtx-pro-6000"),
+        ("nvidia-rtx-pro-6000", "autopilot", "1.34.1-gke.1829001", "nvidia-rtx-pro-6000"),
+        # Google asks for 1.31.4 and 1.32.2 at most, which are older than what every model needs
+        ("nvidia-h200-141gb", "standard", "1.34.0-gke.1626000", "InferencePool"),
+        ("nvidia-b200", "autopilot", "1.34.0-gke.1626000", "InferencePool"),
+    ],
+)
+def test_a_region_needs_the_version_of_gke_that_its_newest_gpu_asks_for(
+    gpu: str, mode: str, version: str, because: str
+) -> None:
+    rung = {"accelerator": gpu, "count": 8, "provisioning": "spot"}
+    edits = [
+        {"at": ["capacity", "interactive", "rungs"], "value": [rung]},
+        {"at": ["models", MODEL, "replicas"], "value": {"min": 1, "max": 2}},
+        {"at": ["models", MODEL, "form"], "value": "single"},
+        {"at": ["regions", REGION, "mode"], "value": mode},
+    ]
+    if mode == "autopilot":
+        edits.append({"at": ["regions", REGION, "system_pool"], "remove": True})
+    plan = resolve(parse(json.dumps(edited("local", edits))))
+    assert needed(plan.regions[REGION]) == (version, because)

@@ -46,8 +46,8 @@ class Server:
             )
         self._threads = ThreadPoolExecutor(16)
 
-    def until(self, holds):
-        end = time.monotonic() + TIMEOUT
+    def until(self, holds, seconds=TIMEOUT):
+        end = time.monotonic() + seconds
         while not (found := holds()):
             assert self.process.poll() is None, self.log.read_text()
             assert time.monotonic() < end, self.log.read_text()
@@ -65,8 +65,8 @@ class Server:
             return answer.status, answer.read().decode()
         return 0, ""
 
-    def ready(self):
-        self.until(lambda: self.get("/health")[0] == 200)
+    def ready(self, seconds=TIMEOUT):
+        self.until(lambda: self.get("/health")[0] == 200, seconds)
         return self
 
     def post(self, path, headers=None, **body):

@@ -2,7 +2,8 @@
 
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -220,6 +221,9 @@ class Cluster:
         self.buffer: Json = {}
         self.up = {"llama-0": 1.0}
         self.error: KubeError | None = None
+        self.host: Any = None
+        """The inside of its containers."""
+        self.closed: Exception | None = None
         self.deleted: list[str] = []
         self._lists = {
             "/api/v1/namespaces/models/pods": lambda: self.pods,
@@ -251,6 +255,13 @@ class Cluster:
     def delete(self, path: str, body: Json | None = None, **query: Any) -> Json:
         self.deleted.append(path)
         return {}
+
+    @contextmanager
+    def inside(self, pod: Json, container: str) -> Generator[Any]:
+        if self.closed is not None:
+            raise self.closed
+        assert container == "vllm"
+        yield self.host
 
     def query(self, expression: str) -> Sequence[Sample]:
         assert expression == (

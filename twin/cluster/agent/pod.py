@@ -24,7 +24,7 @@ from twin.cluster.agent.launching.fuse_profiles import check_profile
 from twin.cluster.agent.launching.interfaces import InitializingError, network_of_pod
 from twin.cluster.agent.launching.place import Launch, Place
 from twin.cluster.agent.launching.tokens import api_server
-from twin.cluster.agent.launching.volumes import Mount, MountError, Volumes, is_refreshed
+from twin.cluster.agent.launching.volumes import MountError, Volumes, is_refreshed
 from twin.cluster.agent.limits import Limits
 from twin.cluster.base import podports
 from twin.cluster.base.context import ClusterContext
@@ -246,12 +246,12 @@ class PodRunner:
             running = records.read(self.folder / f"{container['name']}.process.json")
             if launch.ports and (running is None or not running.alive):
                 moved |= launch.ports
-            out.append(self._container(container, launch, place.mounts))
+            out.append(self._container(container, launch, place))
         if moved:
             podports.write(self._context.dir, self.namespace, self.name, moved)
         return out
 
-    def _container(self, spec: JsonObject, launch: Launch, mounts: list[Mount]) -> Container:
+    def _container(self, spec: JsonObject, launch: Launch, place: Place) -> Container:
         kept = views.kept_mounts((self._context.paths.root, REPOSITORY))
         log = f"{self.namespace}_{self.name}_{spec['name']}.log"
         return Container(
@@ -264,7 +264,7 @@ class PodRunner:
             lambda port: self._target(spec, port),
             self._event,
             hardware.driver_check(self._context.kube, self._node),
-            views.view_of(self._pod, spec, [*mounts, *kept]),
+            views.view_of(self._pod, spec, [*place.mounts, *kept], place.variables),
         )
 
     def _target(self, spec: JsonObject, port: int | str) -> tuple[str, int]:

@@ -5,8 +5,8 @@ the process of a container. The server is `twin/tools/kubelet`.
 """
 
 import json
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,16 @@ class View:
     gid: int
     mounts: tuple[Mount, ...]
     working_dir: str
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Those of its specification, which its process may have with folders of this machine."""
 
 
-def view_of(pod: JsonObject, container: JsonObject, mounts: Iterable[Mount]) -> View:
+def view_of(
+    pod: JsonObject,
+    container: JsonObject,
+    mounts: Iterable[Mount],
+    variables: Mapping[str, str] | None = None,
+) -> View:
     """Return what a command in a container sees.
 
     The user is that of the security context; without one, it is root.
@@ -38,6 +45,7 @@ def view_of(pod: JsonObject, container: JsonObject, mounts: Iterable[Mount]) -> 
         int(ids.get("runAsGroup") or 0),
         tuple(mounts),
         str(container.get("workingDir") or "/"),
+        variables or {},
     )
 
 
@@ -73,7 +81,9 @@ def write_container(
         begun = 0  # the twin has shortened the log
     options = {"TAR_OPTIONS": "--no-same-owner"} if view.uid == 0 else {}  # one user is mapped
     found: dict[str, Any] = {
-        **asdict(view),
+        "uid": view.uid,
+        "gid": view.gid,
+        "working_dir": view.working_dir,
         "mounts": [
             {"path": mount.path, "folder": str(mount.folder), "read_only": mount.read_only}
             for mount in view.mounts
@@ -81,7 +91,7 @@ def write_container(
         "log": str(log),
         "begin": size,
         "previous": None if begun is None else [begun, size],
-        "environment": {**environment, **options},
+        "environment": {**environment, **view.variables, **options},
     }
     _write(file, found)
 

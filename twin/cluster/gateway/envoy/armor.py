@@ -15,9 +15,10 @@ from twin.providers.gcp.resources.security_policies import Answer, ArmorRule, Li
 
 FILTER: Final = "twin.armor"
 
+_MOST_KEYS: Final = 10_000
 _SCRIPT: Final = """
-local windows, bans, known = {}, {}, 0
-local LARGEST_KEY, MOST_KEYS = 128, 10000
+local LARGEST_KEY = 128
+local windows, bans, known, most = {}, {}, 0, MOST_KEYS
 
 local function path_of(headers)
   return (headers:get(":path") or ""):match("^[^?#]*")
@@ -78,13 +79,14 @@ local function forget(now)
   for key, ends in pairs(bans) do
     if now >= ends then bans[key] = nil end
   end
+  most = math.max(MOST_KEYS, 2 * known) -- a scan has at least half as many new keys before it
 end
 
 local function is_above(key, rate, now)
   local window = windows[key]
   if window == nil or now >= window.ends then
     if window == nil then
-      if known >= MOST_KEYS then forget(now) end
+      if known >= most then forget(now) end
       known = known + 1
     end
     window = {count = 0, ends = now + 1000 * rate.seconds}
@@ -135,9 +137,13 @@ end
 """
 
 
-def armor_filter() -> EnvoyJson:
-    """Return the filter, which refuses nothing by itself."""
-    return script(FILTER, _SCRIPT)
+def armor_filter(most_keys: int = _MOST_KEYS) -> EnvoyJson:
+    """Return the filter, which refuses nothing by itself.
+
+    Args:
+        most_keys: Number of keys beyond which those whose time is over are forgotten.
+    """
+    return script(FILTER, f"local MOST_KEYS = {most_keys}{_SCRIPT}")
 
 
 def armor_route(backend: str, rules: Iterable[ArmorRule]) -> EnvoyJson:

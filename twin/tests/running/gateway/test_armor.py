@@ -19,6 +19,7 @@ pytestmark = pytest.mark.needs_tools
 
 TOO_MANY = Answer(429)
 LONG = 3600
+FEW_KEYS = 8  # so that the tests themselves make the filter forget
 
 
 def limited(*keys: tuple[str, str], count: int = 1, seconds: int = LONG, **more: object) -> Limit:
@@ -70,7 +71,7 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
             "name": "armor",
             "virtual_hosts": [{"name": "all", "domains": ["*"], "routes": routes}],
         },
-        http_filters=[armor_filter(), extension("envoy.filters.http.router", "router")],
+        http_filters=[armor_filter(FEW_KEYS), extension("envoy.filters.http.router", "router")],
         use_remote_address=True,
     )
     listener: EnvoyJson = {
@@ -131,7 +132,7 @@ def test_requests_above_the_rate_are_refused_until_the_interval_ends(ask: Ask) -
 
 def test_each_value_of_a_key_is_counted_separately(ask: Ask) -> None:
     assert [ask("/ip"), ask("/ip"), ask("/ip", "127.0.0.9")] == [200, 429, 200]
-    forwarded = [("a", "198.51.100.1, 10.0.0.1"), ("b", "198.51.100.1"), ("c", "2001:db8::1")]
+    forwarded = [("a", "203.0.113.1, 10.0.0.1"), ("b", "203.0.113.1"), ("c", "2001:db8::1")]
     assert [ask("/xff", x_forwarded_for=each) for _, each in forwarded] == [200, 429, 200]
     assert [ask("/header", x_team=team) for team in ("a", "a", "b", "b")] == [200, 429, 200, 429]
     long = "x" * 128
@@ -139,6 +140,12 @@ def test_each_value_of_a_key_is_counted_separately(ask: Ask) -> None:
     assert [ask("/cookie", cookie=f"a=1; user={user}") for user in "xyx"] == [200, 200, 429]
     asked = [("/both/1", "a"), ("/both/1?q", "a"), ("/both/2", "a"), ("/both/1", "b")]
     assert [ask(path, x_team=team) for path, team in asked] == [200, 429, 200, 200]
+
+
+def test_clients_are_counted_separately_however_many_there_are(ask: Ask) -> None:
+    many = [f"198.51.100.{host}" for host in range(4 * FEW_KEYS)]
+    assert {ask("/xff", x_forwarded_for=each) for each in many} == {200}
+    assert {ask("/xff", x_forwarded_for=each) for each in many} == {429}
 
 
 def test_without_its_key_a_request_counts_with_all_others_or_by_its_address(ask: Ask) -> None:

@@ -48,6 +48,16 @@ def test_only_the_owner_reads_a_containers_environment(tmp_path: Path):
     assert (tmp_path / "vllm.container.json").stat().st_mode & 0o777 == 0o600
 
 
+def test_a_command_has_the_variables_of_the_specification_and_the_others_of_the_process(
+    tmp_path: Path,
+):
+    process = {"PYTHONPATH": "/build/root/opt", "HOME": "/root"}
+    seen = views.view_of({"spec": {}}, {}, [], {"PYTHONPATH": "/opt"})
+    views.write_container(tmp_path, "vllm", tmp_path / "log", process, seen)
+    found = json.loads((tmp_path / "vllm.container.json").read_text())["environment"]
+    assert (found["PYTHONPATH"], found["HOME"]) == ("/opt", "/root")
+
+
 def test_root_leaves_the_owners_of_unpacked_files_alone(tmp_path: Path):
     views.write_container(tmp_path, "vllm", tmp_path / "log", {}, view())
     assert written(tmp_path)["environment"] == {"TAR_OPTIONS": "--no-same-owner"}

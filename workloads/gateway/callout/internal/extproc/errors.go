@@ -32,13 +32,13 @@ type heldError struct {
 }
 
 // holdsError reports whether a response is an error that may have another form than OpenAI's: pickers, load
-// balancers and failing engines write plain text.
+// balancers and failing engines write plain text, and some engines JSON of their own.
 func (e *exchange) holdsError() bool {
 	return e.kind == prompt && e.status >= http.StatusBadRequest
 }
 
-// passError takes the next piece of a held error response. An error that is no JSON object becomes one of
-// OpenAI's, with the same status. The picker's responses to a saturated model become OpenAI's 429, which
+// passError takes the next piece of a held error response. An error in another form than
+// OpenAI's gets that form, with the same status and the message that it has. The picker's responses to a saturated model become OpenAI's 429, which
 // clients retry after a pause and no load balancer counts as a failure of the region. Every other error
 // passes unchanged.
 func (e *exchange) passError(piece []byte, isEnd bool) ([]byte, *openai.Error) {
@@ -48,7 +48,7 @@ func (e *exchange) passError(piece []byte, isEnd bool) ([]byte, *openai.Error) {
 		return nil, nil
 	}
 	e.failed = nil
-	if fault := translated(e.status, held.body, isEnd); fault != nil {
+	if fault := e.translated(held.body, isEnd); fault != nil {
 		return nil, fault
 	}
 	if err := e.stream.Send(calls.ResponseHeaders(held.headers)); err != nil {
@@ -59,29 +59,48 @@ func (e *exchange) passError(piece []byte, isEnd bool) ([]byte, *openai.Error) {
 
 // translated returns an error response in OpenAI's form, or nil if it has that form and is not the picker's.
 // body is only its beginning unless isWhole.
-func translated(status int, body []byte, isWhole bool) *openai.Error {
-	var given struct {
-		Error struct {
-			Message string `json:"message"`
-		} `json:"error"`
-	}
-	text, isJSON := string(body), bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{"))
+func (e *exchange) translated(body []byte, isWhole bool) *openai.Error {
+	text, isJSON, isOpenAIs := string(body), bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")), true
 	if isJSON && isWhole {
 		isJSON = json.Valid(body)
-		if json.Unmarshal(body, &given) == nil { // a gateway may put the picker's text into its own form
-			text = given.Error.Message
-		}
+		text, isOpenAIs = messageOf(body) // a gateway may put the picker's text into its own form
 	}
 	_, pickers, isPickers := strings.Cut(text, pickersText)
 	pickers = pickersText + strings.TrimSpace(pickers)
 	switch {
-	case !isPickers && isJSON:
+	case !isPickers && isJSON && isOpenAIs:
 		return nil
 	case strings.HasPrefix(pickers, fullText), strings.HasPrefix(pickers, waitedText):
 		return openai.Overloaded()
 	case isPickers && strings.HasPrefix(pickers, unreadableText):
 		return openai.InvalidBody(strings.TrimPrefix(pickers, unreadableText))
+	case !isPickers && isJSON && text != "":
+		return openai.Rejected(e.status, text)
+	case !isPickers && isJSON && e.status == http.StatusNotFound:
+		return openai.NotServed(e.path)
 	default:
-		return openai.Failed(status)
+		return openai.Failed(e.status)
 	}
+}
+
+// messageOf returns the text of an error in JSON, and whether it has OpenAI's form. SGLang has the message
+// beside `"object": "error"`, TGI has it as `error`, and FastAPI has `detail` alone, for a path that an engine does
+// not have or a field that it refuses.
+func messageOf(body []byte) (text string, isOpenAIs bool) {
+	var given struct {
+		Error   json.RawMessage `json:"error"`
+		Message string          `json:"message"`
+	}
+	_ = json.Unmarshal(body, &given) // what is not of the type stays empty
+	var inner struct {
+		Message string `json:"message"`
+	}
+	if bytes.HasPrefix(given.Error, []byte("{")) {
+		_ = json.Unmarshal(given.Error, &inner)
+		return inner.Message, true
+	}
+	if json.Unmarshal(given.Error, &text) != nil || text == "" {
+		text = given.Message
+	}
+	return text, false
 }

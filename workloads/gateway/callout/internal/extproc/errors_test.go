@@ -70,6 +70,22 @@ func TestErrorsInAnotherFormGetOpenAIsWithTheirStatus(t *testing.T) {
 			"404", "<html>" + strings.Repeat("x", maxErrorBytes) + "</html>",
 			"invalid_request_error", "invalid_request", "The model rejected the request with status 404.",
 		},
+		"a path that the engine does not have": {
+			"404", `{"detail":"Not Found"}`, "invalid_request_error", "unknown_url",
+			"The model does not serve POST /v1/completions.",
+		},
+		"a field that FastAPI refuses": {
+			"422", `{"detail":[{"loc":["body","n"],"msg":"Input should be a valid integer"}]}`,
+			"invalid_request_error", "invalid_request", "The model rejected the request with status 422.",
+		},
+		"SGLang's own": {
+			"400", `{"object":"error","message":"top_p must be in (0, 1], got 5","type":"BadRequestError","param":null,"code":400}`,
+			"invalid_request_error", "invalid_request", "top_p must be in (0, 1], got 5",
+		},
+		"TGI's own": {
+			"422", `{"error":"Input validation error: inputs must have less than 8 tokens","error_type":"validation"}`,
+			"invalid_request_error", "invalid_request", "Input validation error: inputs must have less than 8 tokens",
+		},
 		"half an object": {
 			"502", `{"error":`, "server_error", "server_error", "The model could not answer: status 502.",
 		},

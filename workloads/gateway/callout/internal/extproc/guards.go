@@ -9,9 +9,9 @@ import (
 	"gke-inference/gateway/callout/internal/config"
 	"gke-inference/gateway/callout/internal/guard"
 	"gke-inference/gateway/callout/internal/openai"
-	"gke-inference/gateway/internal/texts"
 	"gke-inference/gateway/internal/calls"
 	"gke-inference/gateway/internal/holding"
+	"gke-inference/gateway/internal/texts"
 )
 
 const (

@@ -54,6 +54,19 @@ func Failed(status int) *Error {
 	return apierror.Failed(status, "server_error", fmt.Sprintf("The model could not answer: status %d.", status))
 }
 
+// Rejected is an engine's own error with its message.
+func Rejected(status int, message string) *Error {
+	if status < http.StatusInternalServerError {
+		return apierror.Invalid(status, "invalid_request", "", "%s", message)
+	}
+	return apierror.Failed(status, "server_error", message)
+}
+
+// NotServed refuses a path that the model's engine does not have, such as embeddings of a chat model.
+func NotServed(path string) *Error {
+	return apierror.Invalid(404, "unknown_url", "", "The model does not serve POST %s.", path)
+}
+
 // ModelNotFound refuses a model that does not exist for the caller.
 func ModelNotFound(model string) *Error {
 	return apierror.Invalid(404, "model_not_found", "model",

@@ -37,8 +37,10 @@ func JSONContentType(contentType, encoding string) *Error {
 	if err != nil || kind != "application/json" {
 		return WrongContentType("content-type", "application/json", contentType)
 	}
-	if charset := parameters["charset"]; charset != "" && !strings.EqualFold(charset, "utf-8") {
-		return WrongContentType("content-type", "UTF-8", contentType)
+	switch strings.ToLower(parameters["charset"]) {
+	case "", "utf-8", "utf8": // both are labels of UTF-8 in the Encoding Standard
+	default:
+		return WrongContentType("content-type", "application/json in UTF-8", contentType)
 	}
 	if encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return WrongContentType("content-encoding", "identity", encoding)

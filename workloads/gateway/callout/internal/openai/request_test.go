@@ -79,6 +79,8 @@ func TestOnlyPlainJSONInUTF8IsABody(t *testing.T) {
 	}{
 		{"application/json", "", true},
 		{"Application/JSON; charset=UTF-8", "identity", true},
+		{"application/json; charset=utf8", "", true},
+		{"application/json; charset=\"utf-8\"", "", true},
 		{"application/json; charset=utf-16", "", false},
 		{"text/plain", "", false},
 		{"multipart/form-data; boundary=x", "", false},

@@ -136,6 +136,9 @@ func (e *exchange) onHeaders(message *extproc.HttpHeaders) error {
 	if message.GetEndOfStream() || !isPrompt && !e.isJSON() {
 		return e.stream.Send(calls.RoutedHeaders(e.mutation()))
 	}
+	if _, asks := e.headers["upgrade"]; asks { // its body has no end: what follows is the other protocol
+		return apierror.Invalid(http.StatusBadRequest, "unsupported_header", "", "The header upgrade must not be set.")
+	}
 	if size, err := strconv.ParseUint(calls.First(e.headers, "content-length"), 10, 64); err == nil && size > uint64(e.Limits.MaxBodyBytes) {
 		return apierror.TooLarge(e.Limits.MaxBodyBytes)
 	}

@@ -278,6 +278,18 @@ func TestABodyThatDoesNotArriveInTimeIsRefused(t *testing.T) {
 	}
 }
 
+func TestARequestThatAsksForAnotherProtocolIsRefusedBeforeItsBody(t *testing.T) {
+	w := start(t)
+	for _, path := range []string{"/v1/chat/completions", "/v1/rerank"} {
+		got := w.ask(request{
+			method: "POST", path: path, headers: map[string]string{"upgrade": "websocket"}, isUnfinished: true,
+		})
+		if got.status != 400 || got.code != "unsupported_header" {
+			t.Errorf("%s: got %+v", path, got)
+		}
+	}
+}
+
 func TestARequestForAnAnswerMustHaveABody(t *testing.T) {
 	got := start(t).ask(request{method: "POST", path: "/v1/chat/completions"})
 	if got.status != 400 || got.code != "invalid_json" {
