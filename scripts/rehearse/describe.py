@@ -343,8 +343,8 @@ def _signals(served: ServedModel, metrics: Sequence[horizontal.Metric]) -> dict[
         NotSimulatedError: A metric is not of a simulated engine.
     """
     names = engine(served.settings.engine).metrics
-    known: dict[str, Signal] = {names.queue: "waiting"}
-    known |= dict.fromkeys(names.busy, "running")
+    known: dict[str, Signal] = dict.fromkeys(names.busy, "running")
+    known[names.queue] = "waiting"  # which `busy` also has
     if names.kv_cache is not None:
         known[names.kv_cache] = "kv_usage"
     found: dict[str, Signal] = {}
