@@ -21,6 +21,7 @@ from scripts.rehearse.faults import with_faults
 from scripts.rehearse.page import check_page, write_page
 from scripts.rehearse.result import as_json, result_of
 from scripts.rehearse.show import print_result
+from scripts.rehearse.sweep.run import Asked, bounds_of, sweep
 from scripts.shared.calibration_files import CalibrationOption
 from scripts.shared.engine import Engine
 from scripts.shared.preview_states import manifests, preview_states
@@ -67,10 +68,35 @@ def rehearse(
     page: Annotated[
         Path | None, typer.Option(help="Also write a page with charts to this folder.")
     ] = None,
+    sweep_: Annotated[
+        bool,
+        typer.Option(
+            "--sweep",
+            help="Try other settings, and rank them by cost with the latency objectives kept.",
+        ),
+    ] = False,
+    bounds: Annotated[
+        Path | None, typer.Option(help="With --sweep: YAML file with the settings to try.")
+    ] = None,
+    write: Annotated[
+        bool, typer.Option("--write", help="With --sweep: write the best settings to the stack.")
+    ] = False,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="With --sweep: Ray cluster that runs the rehearsals, such as ray://HOST:10001, or"
+            " `local`. Default: processes of this machine.",
+        ),
+    ] = None,
     as_json_: JsonOption = False,
 ) -> None:
     """Rehearse a day of a stack in virtual time. Exits 1 if an objective or the budget breaks."""
+    for option, value in (("--bounds", bounds), ("--write", write or None), ("--ray", ray)):
+        if value is not None and not sweep_:
+            raise CommandError(f"{option}: must be omitted without --sweep")
     plan = plan_of(stack)
+    tried = bounds_of(bounds, plan)
     if plan.platform.layer is not Layer.ALL:
         raise CommandError(
             f"STACK: must have clusters and models, got {stack!r}, which has one of them"
@@ -92,6 +118,10 @@ def rehearse(
         if traffic is None
         else _from_file(traffic, described)
     )
+    if sweep_:
+        asked = Asked(stack, bounds, write, ray, page, as_json_)
+        sweep(asked, tried, plan, described, platform, requests)
+        return
     try:
         found = Rehearsal(platform, requests, engines_of(platform))
     except ValueError as error:
