@@ -13,11 +13,13 @@ from gke_inference.catalogue.input_error import InputError
 from infra.estimate.stack_cost import stack_cost
 from infra.estimate.unit_costs import DEFAULT_TRAFFIC, unit_costs
 from infra.plan import Plan
+from infra.reading.load import STACKS
 from infra.stack import Layer
 from planner.unit_cost.unit_cost import SIZES
 from scripts.rehearse.calibrated import calibrated
 from scripts.rehearse.describe import Described, describe
 from scripts.rehearse.faults import with_faults
+from scripts.rehearse.files import from_file
 from scripts.rehearse.page import check_page, write_page
 from scripts.rehearse.result import as_json, result_of
 from scripts.rehearse.show import print_result
@@ -30,7 +32,6 @@ from scripts.terminal.exit_codes import ExitCode
 from scripts.terminal.options import JsonOption, plan_of
 from simulator.demand.arrivals import Traffic
 from simulator.demand.default_day import HOURS, default_day
-from simulator.demand.reading import read
 from simulator.rehearsal.engines import engines_of
 from simulator.rehearsal.run import Rehearsal
 from twin.drawings.timeline import clock
@@ -61,7 +62,10 @@ def rehearse(
     ] = None,
     traffic: Annotated[
         Path | None,
-        typer.Option(help="File or folder with traffic, in any form that `traffic` reads."),
+        typer.Option(
+            help="File or folder with traffic, in any form that `traffic` reads. Default:"
+            " `rehearsal.traffic` of the stack."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Random seed of the default traffic.")] = 0,
     calibration: CalibrationOption = None,
@@ -113,10 +117,14 @@ def rehearse(
         platform = calibrated(platform, calibration)
     if traffic is not None and rate:
         raise CommandError("--rate: must be omitted with --traffic, which has the rates")
+    option = "--traffic"
+    own = plan.platform.rehearsal
+    if traffic is None and own is not None and not rate:
+        traffic, option = STACKS / own.traffic, "rehearsal.traffic"
     requests = (
         _traffic(plan, described, rate, hours, seed)
         if traffic is None
-        else _from_file(traffic, described)
+        else from_file(traffic, described, option)
     )
     if sweep_:
         asked = Asked(stack, bounds, write, ray, page, as_json_)
@@ -125,7 +133,7 @@ def rehearse(
     try:
         found = Rehearsal(platform, requests, engines_of(platform))
     except ValueError as error:
-        raise CommandError(f"--traffic: {error}") from None
+        raise CommandError(f"{option}: {error}") from None
     if not as_json_:
         for name, why in described.left_out.items():
             console.print(f"{name} is left out: {why}", markup=False, soft_wrap=True)
@@ -184,25 +192,6 @@ def _traffic(
         )
     except (InputError, ValueError) as error:
         raise CommandError(f"--rate: {error}") from None
-
-
-def _from_file(file: Path, described: Described) -> Traffic:
-    """Return the traffic of a file, in which adapters count as their models.
-
-    With one model, all requests are for it, whatever the file names.
-    """
-    models = [model.name for model in described.platform.models]
-    only = models[0] if len(models) == 1 else None
-    try:
-        found = read(file, {**{name: name for name in models}, **described.aliases}, only)
-    except InputError as error:
-        raise CommandError(f"--traffic: {error}") from None
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise CommandError(f"--traffic: must be readable, got {file}: {reason}") from None
-    if found.seconds <= 0:
-        raise CommandError(f"--traffic: must span more than one moment, got {file}")
-    return found
 
 
 def _rates(given: list[str], names: list[str]) -> dict[str, float]:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from scripts.rehearse.sweep.measured import Measured, measured
-from scripts.terminal.console import CommandError
+from scripts.terminal.console import CommandError, one_line
 from simulator.demand.arrivals import Traffic
 from simulator.rehearsal.description import Platform
 
@@ -105,7 +105,14 @@ class Ray:
         while waiting:
             ready, waiting = self._ray.wait(waiting, num_returns=1)
             for each in ready:
-                found[places[each]] = self._ray.get(each)
+                try:
+                    found[places[each]] = self._ray.get(each)
+                except self._ray.exceptions.RayError as error:
+                    reason = one_line(str(error))[-300:]
+                    raise CommandError(
+                        f"--ray: must have this checkout and its packages, got {self._address!r}: "
+                        f"{reason}"
+                    ) from None
                 done()
         return [found[at] for at in range(len(platforms))]
 
@@ -141,7 +148,7 @@ def workers(address: str | None) -> Generator[Workers]:
         else:
             started.init(address=address, log_to_driver=False, logging_level="ERROR")
     except Exception as error:  # noqa: BLE001 - Ray raises errors of many kinds
-        reason = " ".join(str(error).split())[:300]
+        reason = one_line(str(error))[:300]
         raise CommandError(f"--ray: must be a Ray cluster, got {address!r}: {reason}") from None
     try:
         yield Ray(started, address)
