@@ -220,9 +220,9 @@ def test_processes_measure_as_this_one_does():
 
 def test_ray_without_its_package_is_refused_in_one_line(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
-    with pytest.raises(CommandError, match=r"^--ray: must be omitted without the package ray, got"):
-        with workers("local"):
-            pass
+    rule = r"^--ray: must be omitted without the package ray, got"
+    with pytest.raises(CommandError, match=rule), workers("local"):
+        pass
 
 
 # -- writing
