@@ -23,7 +23,7 @@ from scripts.rehearse.files import from_file
 from scripts.rehearse.page import check_page, write_page
 from scripts.rehearse.result import as_json, result_of
 from scripts.rehearse.show import print_result
-from scripts.rehearse.sweep.run import Asked, bounds_of, sweep
+from scripts.rehearse.sweep import Asked, bounds_of, sweep
 from scripts.shared.calibration_files import CalibrationOption
 from scripts.shared.engine import Engine
 from scripts.shared.preview_states import manifests, preview_states

@@ -1,8 +1,10 @@
 """The rehearsed day of a stack before and after a change, for stacks that name a traffic file."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from infra.estimate.stack_cost import stack_cost
@@ -12,13 +14,19 @@ from scripts.rehearse.describe import describe
 from scripts.rehearse.files import from_file
 from scripts.rehearse.result import Result, result_of
 from scripts.shared.preview_states import manifests
+from scripts.shared.tool_setup import obtain_modules
 from scripts.terminal.console import CommandError
+from simulator.engine.compiled import PROGRAM
 from simulator.rehearsal.accounts import PERCENTILE
 from simulator.rehearsal.engines import engines_of
 from simulator.rehearsal.run import Rehearsal
+from twin.toolchain import ToolError
+from twin.toolchain.registry import module_of
 
 State = dict[str, Any]
 _ALLOWED = 100 * (1 - PERCENTILE)
+_ONE_AT_A_TIME = Lock()
+"""Stacks are compared side by side, and the program is built once."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +106,8 @@ def rehearsed(
     own = after[0].platform.rehearsal
     if own is None or after[0].platform.layer is not Layer.ALL:
         return Rehearsed()
+    with _ONE_AT_A_TIME, suppress(ToolError):  # without the program, engines run in Python
+        obtain_modules([module_of(PROGRAM)])
     try:
         new = _day(after, folder / own.traffic)
     except CommandError as error:

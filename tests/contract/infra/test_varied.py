@@ -4,10 +4,10 @@ import pytest
 
 from infra.plan import resolve
 from infra.reading.load import STACKS, platform_of, read
+from scripts.rehearse.bounds import Bounds
 from scripts.rehearse.describe import describe
-from scripts.rehearse.sweep.bounds import Bounds
-from scripts.rehearse.sweep.options import Option, edited, groups_of
-from scripts.rehearse.sweep.varied import same, varied
+from scripts.rehearse.sweep_options import Option, edited, groups_of
+from scripts.rehearse.varied import same, varied
 from tests.contract.infra.registered import state
 from twin.providers.kubernetes.manifests.objects import to_object
 

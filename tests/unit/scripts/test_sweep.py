@@ -2,6 +2,7 @@
 
 import dataclasses
 import shutil
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,13 +12,13 @@ from gke_inference.catalogue.input_error import InputError
 from infra.plan import resolve
 from infra.reading.edit import rewrite
 from infra.reading.load import STACKS, platform_of, read
-from scripts.rehearse.sweep.bounds import Bounds, Order, check_names, read_bounds
-from scripts.rehearse.sweep.measured import Measured, ModelMeasure, Period, busiest_end, kept
-from scripts.rehearse.sweep.options import Group, Option, Setting, groups_of, ordered, put
-from scripts.rehearse.sweep.page import clouds
-from scripts.rehearse.sweep.search import Search
-from scripts.rehearse.sweep.show import as_json, headlines, table
-from scripts.rehearse.sweep.workers import Processes, workers
+from scripts.rehearse.bounds import Bounds, Order, check_names, read_bounds
+from scripts.rehearse.measured import Measured, ModelMeasure, Period, busiest_end, kept
+from scripts.rehearse.search import Search
+from scripts.rehearse.sweep_options import Group, Option, Setting, groups_of, ordered, put
+from scripts.rehearse.sweep_page import clouds
+from scripts.rehearse.sweep_show import as_json, headlines, table
+from scripts.rehearse.workers import Processes, workers
 from scripts.terminal.console import CommandError
 from simulator.demand.arrivals import MOST
 from simulator.tests.unit.rehearsal.platforms import Steady, platform, workload
@@ -160,10 +161,10 @@ def searched(late):
     ]
     table_ = Table(late)
     progress = []
-    found = Search(
-        Chosen({}), Steady(1.0, 36_000), made, vary, table_, 0.001, 2,
-        lambda *each: progress.append(each),
-    ).run()  # fmt: skip
+    # the search hands platforms on, and the table has its own
+    search: Any = Search
+    report = lambda *each: progress.append(each)  # noqa: E731 - one use
+    found = search(Chosen({}), Steady(1.0, 36_000), made, vary, table_, 0.001, 2, report).run()
     return found, table_, progress
 
 

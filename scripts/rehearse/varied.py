@@ -11,7 +11,7 @@ from typing import Any
 from gke_inference.catalogue.engines import engine
 from infra.plan import Plan, RegionPlan, ServedModel
 from infra.stack import Form
-from scripts.rehearse.sweep.options import Option, Setting
+from scripts.rehearse.sweep_options import Option, Setting
 from simulator.rehearsal.description import Platform, Region, Workload
 from simulator.rehearsal.horizontal import Autoscaler
 from twin.cluster.autoscaler.rungs import Class

@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from scripts.rehearse.sweep.measured import Measured, measured
+from scripts.rehearse.measured import Measured, measured
 from scripts.terminal.console import CommandError, one_line
 from simulator.demand.arrivals import Traffic
 from simulator.rehearsal.description import Platform

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from scripts.rehearse.sweep.search import Found, Tried
+from scripts.rehearse.search import Found, Tried
 from scripts.terminal.console import console
 from scripts.terminal.tables import Listing, figure, print_table, prose
 from simulator.rehearsal.accounts import PERCENTILE

@@ -12,9 +12,9 @@ rehearsals of a round get the same requests, so that options differ by their set
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from scripts.rehearse.sweep.measured import Measured, Period, busiest_end, kept
-from scripts.rehearse.sweep.options import Group, Option
-from scripts.rehearse.sweep.workers import Workers
+from scripts.rehearse.measured import Measured, Period, busiest_end, kept
+from scripts.rehearse.sweep_options import Group, Option
+from scripts.rehearse.workers import Workers
 from simulator.demand.arrivals import Traffic
 from simulator.rehearsal.description import Platform
 

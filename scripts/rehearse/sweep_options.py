@@ -11,7 +11,7 @@ from infra.reading.load import parse
 from infra.stack import Form, Front, Model
 from infra.stack.capacity import Capacity
 from infra.stack.problems import StackError
-from scripts.rehearse.sweep.bounds import Bounds, CapacityBounds, ModelBounds, Order
+from scripts.rehearse.bounds import Bounds, CapacityBounds, ModelBounds, Order
 
 Path = tuple[str, ...]
 """Fields that lead to a setting of a stack."""
@@ -163,6 +163,8 @@ def _of_model(plan: Plan, name: str, bounds: Bounds) -> Iterator[tuple[Setting, 
     for field in _REPLICAS:
         if field == "standby" and not is_paired:
             continue
+        if field == "max" and model.disk is not None:
+            continue  # all replicas share the disk's throughput, so that they start more slowly
         now: int | None = getattr(model.replicas, field)
         if now is None:
             now = plan.models[name][0].standby

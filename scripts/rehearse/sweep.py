@@ -13,14 +13,14 @@ from infra.plan import Plan
 from infra.reading.edit import rewrite, rewritten
 from infra.reading.load import STACKS, platform_of
 from infra.stack.problems import StackError, unread
+from scripts.rehearse.bounds import Bounds, check_names, read_bounds
 from scripts.rehearse.describe import Described, describe
-from scripts.rehearse.sweep.bounds import Bounds, check_names, read_bounds
-from scripts.rehearse.sweep.options import edited, groups_of, put
-from scripts.rehearse.sweep.page import write_page
-from scripts.rehearse.sweep.search import Found, Search
-from scripts.rehearse.sweep.show import as_json, headlines, print_found
-from scripts.rehearse.sweep.varied import same, varied
-from scripts.rehearse.sweep.workers import workers
+from scripts.rehearse.search import Found, Search
+from scripts.rehearse.sweep_options import edited, groups_of, put
+from scripts.rehearse.sweep_page import write_page
+from scripts.rehearse.sweep_show import as_json, headlines, print_found
+from scripts.rehearse.varied import same, varied
+from scripts.rehearse.workers import workers
 from scripts.shared.engine import Engine
 from scripts.shared.preview_states import manifests, preview_states
 from scripts.terminal.console import CommandError, console, errors, step

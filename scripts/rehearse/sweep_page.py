@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 from scripts.rehearse.page import templates, write_html
-from scripts.rehearse.sweep.search import Found
+from scripts.rehearse.search import Found
 from simulator.rehearsal.accounts import PERCENTILE
 from twin.drawings.scatter_svg import Cloud, Points, save
 
