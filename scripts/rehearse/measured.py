@@ -11,7 +11,7 @@ from simulator.demand.arrivals import MOST, Arrivals, Traffic
 from simulator.rehearsal.accounts import PERCENTILE
 from simulator.rehearsal.description import Platform
 from simulator.rehearsal.engines import engines_of
-from simulator.rehearsal.run import TEAM_LIMIT, TOO_LONG, Rehearsal
+from simulator.rehearsal.run import TEAM_LIMIT, TOO_LONG, Rehearsal, usd_per_hour
 
 _NOT_CAPACITY = (TEAM_LIMIT, TOO_LONG)
 """Refusals that no number of replicas changes."""
@@ -24,7 +24,7 @@ class ModelMeasure:
     """A model in a rehearsal."""
 
     usd: float
-    """Accelerators that its replicas used, at list price."""
+    """Accelerators of its replicas, and those that were started and not used, at list price."""
     sent: int
     failed: int
     """Requests without a whole answer, for lack of replicas."""
@@ -85,7 +85,7 @@ def measured(platform: Platform, traffic: Traffic) -> Measured:
 
 def measure_of(found: Rehearsal) -> Measured:
     """Return what a rehearsal that has ended measured."""
-    spent = spent_by(found)
+    spent, unused = spent_by(found), _unused(found)
     models: dict[str, ModelMeasure] = {}
     for model in found.platform.models:
         outcomes = [one for (name, _), one in found.outcomes.items() if name == model.name]
@@ -98,7 +98,7 @@ def measure_of(found: Rehearsal) -> Measured:
         if model.slo.tpot_p95_ms is not None and sent:
             late.append(("tpot_p95_ms", sum(one.late_tpot for one in outcomes), answered))
         models[model.name] = ModelMeasure(
-            spent.by_model.get(model.name, 0.0),
+            spent.by_model.get(model.name, 0.0) + unused.get(model.name, 0.0),
             sent,
             sum(one.failed for one in outcomes) - ignored,
             tuple(late),
@@ -113,6 +113,26 @@ def measure_of(found: Rehearsal) -> Measured:
         sum(spent.without_price.values()),
         found.traffic.seconds / 3600,
     )
+
+
+def _unused(found: Rehearsal) -> dict[str, float]:
+    """Return the dollars of machines that no replica used, divided among the models they suit."""
+    names = {
+        version: model.name for model in found.platform.models for version, _ in model.versions
+    }
+    usd: dict[str, float] = {}
+    for bought, seconds in found.machines.items():
+        price = usd_per_hour(bought)
+        if bought.pool in names or price is None:
+            continue
+        suited = {
+            names[each.pool]
+            for each in found.platform.workloads
+            if each.region == bought.region and bought.machine in each.hardware
+        }
+        for name in suited:
+            usd[name] = usd.get(name, 0.0) + price * seconds / 3600 / len(suited)
+    return usd
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,14 @@ from infra.plan import resolve
 from infra.reading.edit import rewrite
 from infra.reading.load import STACKS, platform_of, read
 from scripts.rehearse.bounds import Bounds, Order, check_names, read_bounds
-from scripts.rehearse.measured import Measured, ModelMeasure, Period, busiest_end, kept
+from scripts.rehearse.measured import (
+    Measured,
+    ModelMeasure,
+    Period,
+    busiest_end,
+    kept,
+    measure_of,
+)
 from scripts.rehearse.search import Search
 from scripts.rehearse.sweep_options import Group, Option, Setting, groups_of, ordered, put
 from scripts.rehearse.sweep_page import clouds
@@ -21,7 +28,8 @@ from scripts.rehearse.sweep_show import as_json, headlines, table
 from scripts.rehearse.workers import Processes, workers
 from scripts.terminal.console import CommandError
 from simulator.demand.arrivals import MOST
-from simulator.tests.unit.rehearsal.platforms import Steady, platform, workload
+from simulator.rehearsal.run import Bought, Rehearsal
+from simulator.tests.unit.rehearsal.platforms import L4, Steady, platform, workload
 
 MODELS = ["llama-3.1-8b", "gemma-3-27b", "qwen3-32b", "llama-3.3-70b", "qwen3-embedding-0.6b"]
 PROD = platform_of(STACKS / "Pulumi.prod.yaml")
@@ -224,6 +232,14 @@ def test_ray_without_its_package_is_refused_in_one_line(monkeypatch):
     rule = r"^--ray: must be omitted without the package ray, got"
     with pytest.raises(CommandError, match=rule), workers("local"):
         pass
+
+
+def test_machines_that_no_replica_used_cost_the_models_that_they_suit():
+    found = Rehearsal(platform(), Steady(1.0, 1), engines=None)  # type: ignore[arg-type]
+    found.machines[Bought("", "us-central1", "on-demand", L4, "nvidia-l4")] = 3600.0
+    measured = measure_of(found)
+    assert measured.models["llm"].usd == pytest.approx(measured.usd)
+    assert measured.usd > 0
 
 
 # -- writing
