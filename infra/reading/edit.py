@@ -1,8 +1,8 @@
-"""Writes a planned model into a stack file. Keeps comments, and validates the result first."""
+"""Writes models and settings into a stack file. Keeps comments, and validates the result first."""
 
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,6 +80,33 @@ def write_models(stack: str, placements: Mapping[str, Placement], folder: Path =
     Raises:
         StackError: The file cannot be used, or could not be with the models; it is left as it was.
     """
+
+    def change(platform: Any) -> None:
+        for name, placement in placements.items():
+            put(platform, name, placement)
+
+    return rewrite(stack, change, folder)
+
+
+def rewrite(stack: str, change: Callable[[Any], None], folder: Path = STACKS) -> Path:
+    """Change the settings in a stack file, and keep its comments.
+
+    Args:
+        stack: Name of the stack.
+        change: Changes the settings in place.
+        folder: Folder of the stack files.
+
+    Raises:
+        StackError: The file cannot be used, or could not be after the change; it is left as it was.
+    """
+    text = rewritten(stack, change, folder)
+    file = folder / f"Pulumi.{stack}.yaml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def rewritten(stack: str, change: Callable[[Any], None], folder: Path = STACKS) -> str:
+    """Return the text of a stack file after a change: see `rewrite`."""
     file = folder / f"Pulumi.{stack}.yaml"
     before = platform_of(file)  # report file errors as every other command does
     text = file.read_text(encoding="utf-8")
@@ -92,13 +119,11 @@ def write_models(stack: str, placements: Mapping[str, Placement], folder: Path =
     yaml.indent(mapping=2, sequence=4, offset=2)  # pyright: ignore[reportUnknownMemberType]
     document: Any = yaml.load(text)  # pyright: ignore[reportUnknownMemberType]
     platform: Any = document["config"][f"{PROJECT}:{KEY}"]
-    for name, placement in placements.items():
-        put(platform, name, placement)
+    change(platform)
     parse(json.dumps(platform))
     written = io.StringIO()
     yaml.dump(document, written)  # pyright: ignore[reportUnknownMemberType]
-    file.write_text(written.getvalue(), encoding="utf-8")
-    return file
+    return written.getvalue()
 
 
 def _unwritable(file: str, platform: Any, text: str) -> Iterator[InputError]:

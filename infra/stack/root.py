@@ -34,6 +34,7 @@ from infra.stack.personal import PersonalImages
 from infra.stack.pipelines import Pipeline
 from infra.stack.queues import Queue
 from infra.stack.regions import Region
+from infra.stack.rehearsal import Rehearsal
 from infra.stack.storage import Storage
 from infra.stack.streams import Stream
 
@@ -112,6 +113,9 @@ class Platform(Settings):
     queues: dict[Name, Queue] = Field(default_factory=dict[str, Queue])
     """Job queues by name. Teams share the chips of a queue, and jobs wait until chips are
     available."""
+    rehearsal: Rehearsal | None = None
+    """Traffic for rehearsals. With it, `verdict` reports what a change does to the rehearsed day.
+    None by default."""
     storage: Storage = Storage()
     """Buckets, disk images, Filestore and Managed Lustre."""
     streams: dict[Name, Stream] = Field(default_factory=dict[str, Stream])

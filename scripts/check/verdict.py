@@ -29,6 +29,7 @@ from scripts.verdicts.checkouts import (
 from scripts.verdicts.diagrams import svg
 from scripts.verdicts.markdown import comment
 from scripts.verdicts.money import money_as_json
+from scripts.verdicts.rehearsed import rehearsed_as_json
 from scripts.verdicts.runs import runner
 from scripts.verdicts.terminal import lines
 from scripts.verdicts.verdict import StackVerdict, Verdict, of_stack
@@ -108,6 +109,7 @@ def _stack(one: StackVerdict) -> dict[str, Any]:
     return {
         **asdict(one),
         "money": money_as_json(one.money),
+        "rehearsal": rehearsed_as_json(one.rehearsal),
         "counts": counts,
         "blocks": one.blocks,
         "note": one.note,

@@ -12,14 +12,17 @@ import typer
 from gke_inference.catalogue.input_error import InputError
 from infra.estimate.stack_cost import stack_cost
 from infra.plan import Plan
+from infra.reading.load import STACKS
 from infra.stack import Layer
 from scripts.rehearse.calibrated import calibrated
 from scripts.rehearse.describe import Described, describe
 from scripts.rehearse.faults import with_faults
+from scripts.rehearse.files import from_file
 from scripts.rehearse.page import check_page, write_page
 from scripts.rehearse.rates import Rates, default_rates, team_shares
 from scripts.rehearse.result import as_json, result_of
 from scripts.rehearse.show import print_result
+from scripts.rehearse.sweep import Asked, bounds_of, sweep
 from scripts.shared.calibration_files import CalibrationOption
 from scripts.shared.engine import Engine
 from scripts.shared.preview_states import manifests, preview_states
@@ -28,7 +31,6 @@ from scripts.terminal.exit_codes import ExitCode
 from scripts.terminal.options import JsonOption, plan_of
 from simulator.demand.arrivals import Traffic
 from simulator.demand.default_day import default_day
-from simulator.demand.reading import read
 from simulator.rehearsal.engines import engines_of
 from simulator.rehearsal.run import Rehearsal
 from twin.drawings.timeline import clock
@@ -60,17 +62,45 @@ def rehearse(
     ] = None,
     traffic: Annotated[
         Path | None,
-        typer.Option(help="File or folder with traffic, in any form that `traffic` reads."),
+        typer.Option(
+            help="File or folder with traffic, in any form that `traffic` reads. Default:"
+            " `rehearsal.traffic` of the stack."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Random seed of the default traffic.")] = 0,
     calibration: CalibrationOption = None,
     page: Annotated[
         Path | None, typer.Option(help="Also write a page with charts to this folder.")
     ] = None,
+    sweep_: Annotated[
+        bool,
+        typer.Option(
+            "--sweep",
+            help="Try other settings, and rank them by cost with the latency objectives kept.",
+        ),
+    ] = False,
+    bounds: Annotated[
+        Path | None, typer.Option(help="With --sweep: YAML file with the settings to try.")
+    ] = None,
+    write: Annotated[
+        bool, typer.Option("--write", help="With --sweep: write the best settings to the stack.")
+    ] = False,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="With --sweep: Ray cluster that runs the rehearsals, such as ray://HOST:10001, or"
+            " `local`. Default: processes of this machine.",
+        ),
+    ] = None,
     as_json_: JsonOption = False,
 ) -> None:
     """Rehearse a day of a stack in virtual time. Exits 1 if an objective or the budget breaks."""
+    for option, value in (("--bounds", bounds), ("--write", write or None), ("--ray", ray)):
+        if value is not None and not sweep_:
+            raise CommandError(f"{option}: must be omitted without --sweep")
     plan = plan_of(stack)
+    tried = bounds_of(bounds, plan)
     if plan.platform.layer is not Layer.ALL:
         raise CommandError(
             f"STACK: must have clusters and models, got {stack!r}, which has one of them"
@@ -87,15 +117,23 @@ def rehearse(
         platform = calibrated(platform, calibration)
     if traffic is not None and rate:
         raise CommandError("--rate: must be omitted with --traffic, which has the rates")
+    option = "--traffic"
+    own = plan.platform.rehearsal
+    if traffic is None and own is not None and not rate:
+        traffic, option = STACKS / own.traffic, "rehearsal.traffic"
     requests = (
         _traffic(plan, described, rate, hours, seed)
         if traffic is None
-        else _from_file(traffic, described)
+        else from_file(traffic, described, option)
     )
+    if sweep_:
+        asked = Asked(stack, bounds, write, ray, page, as_json_)
+        sweep(asked, tried, plan, described, platform, requests)
+        return
     try:
         found = Rehearsal(platform, requests, engines_of(platform))
     except ValueError as error:
-        raise CommandError(f"--traffic: {error}") from None
+        raise CommandError(f"{option}: {error}") from None
     if not as_json_:
         for name, why in described.left_out.items():
             console.print(f"{name} is left out: {why}", markup=False, soft_wrap=True)
@@ -158,25 +196,6 @@ def _traffic(
         )
     except (InputError, ValueError) as error:
         raise CommandError(f"--rate: {error}") from None
-
-
-def _from_file(file: Path, described: Described) -> Traffic:
-    """Return the traffic of a file, in which adapters count as their models.
-
-    With one model, all requests are for it, whatever the file names.
-    """
-    models = [model.name for model in described.platform.models]
-    only = models[0] if len(models) == 1 else None
-    try:
-        found = read(file, {**{name: name for name in models}, **described.aliases}, only)
-    except InputError as error:
-        raise CommandError(f"--traffic: {error}") from None
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise CommandError(f"--traffic: must be readable, got {file}: {reason}") from None
-    if found.seconds <= 0:
-        raise CommandError(f"--traffic: must span more than one moment, got {file}")
-    return found
 
 
 def _rates(given: list[str], names: list[str]) -> dict[str, float]:

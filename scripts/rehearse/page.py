@@ -39,10 +39,19 @@ def write_page(found: Result, stack: str, folder: Path) -> Path:
     Raises:
         CommandError: The folder cannot be written.
     """
+    return write_html(folder, NAME, html(found, stack))
+
+
+def write_html(folder: Path, name: str, text: str) -> Path:
+    """Write a page to a folder, and return its path.
+
+    Raises:
+        CommandError: The folder cannot be written.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        file = folder / NAME
-        file.write_text(html(found, stack), encoding="utf-8")
+        file = folder / name
+        file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise CommandError(f"--page: must be a folder to write to, got {folder}: {error}") from None
     return file
@@ -50,16 +59,20 @@ def write_page(found: Result, stack: str, folder: Path) -> Path:
 
 def html(found: Result, stack: str) -> str:
     """Return the page as HTML."""
-    environment = Environment(
+    template = templates().get_template("rehearsal.html")
+    return template.render(
+        stack=stack, found=found, lines=list(headlines(found)), picture=_picture(found), clock=clock
+    )
+
+
+def templates() -> Environment:
+    """Return the templates of the pages."""
+    return Environment(
         loader=FileSystemLoader([_TEMPLATES, _REPORT]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-    )
-    template = environment.get_template("rehearsal.html")
-    return template.render(
-        stack=stack, found=found, lines=list(headlines(found)), picture=_picture(found), clock=clock
     )
 
 

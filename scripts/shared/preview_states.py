@@ -20,7 +20,9 @@ _PROVIDER = "pulumi:providers:kubernetes"
 _CREATES = ("create", "read")
 
 
-def preview_states(engine: Engine, stack: str, *options: str) -> list[dict[str, Any]]:
+def preview_states(
+    engine: Engine, stack: str, *options: str, text: str | None = None
+) -> list[dict[str, Any]]:
     """Return the states that a first `up` of a stack would create, regardless of deployments.
 
     They include objects that are delivered from Git.
@@ -29,6 +31,7 @@ def preview_states(engine: Engine, stack: str, *options: str) -> list[dict[str, 
         engine: Pulumi CLI of the twin.
         stack: Stack to preview.
         options: Further options of `pulumi preview`.
+        text: Stack file to preview instead of the stack's own.
 
     Raises:
         CommandError: The preview failed; the message has its errors.
@@ -46,8 +49,8 @@ def preview_states(engine: Engine, stack: str, *options: str) -> list[dict[str, 
         except StackError as error:
             raise CommandError(str(error)) from None
         file = STACKS / f"Pulumi.{stack}.yaml"
-        text = file.read_text(encoding="utf-8")
-        if (whole := with_delivered(text)) != text:
+        own = file.read_text(encoding="utf-8")
+        if (whole := with_delivered(own if text is None else text)) != own:
             copy = Path(folder) / file.name
             copy.write_text(whole, encoding="utf-8")
             options = (*options, "--config-file", str(copy))

@@ -28,6 +28,8 @@ ASIDE = (
 """Folders that no stack depends on; both sides use the twin and commands of this checkout."""
 _FILES_ASIDE = (".gitignore", ".gitlab-ci.yml", "LICENSE", "conftest.py")
 """Files in the root that no stack depends on, besides all Markdown files there."""
+_STACKS_ASIDE = ("stacks/schema.json", "stacks/README.md")
+"""Files beside the stacks that none depends on; others can be their traffic."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +172,9 @@ def platform_on(stack: str, checkouts: Iterable[Checkout]) -> str | None:
 
 
 def _touches(stacks: tuple[str | None, ...], name: str) -> bool:
-    if name.startswith("stacks/"):
+    if name in _STACKS_ASIDE:
+        return False
+    if name.startswith("stacks/Pulumi."):
         return name in {f"stacks/Pulumi.{stack}.yaml" for stack in stacks}
     if name.startswith(ASIDE) or name in _FILES_ASIDE:
         return False

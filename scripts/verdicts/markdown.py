@@ -9,6 +9,7 @@ from scripts.verdicts.changes import Change
 from scripts.verdicts.diagrams import mermaid
 from scripts.verdicts.money import Money
 from scripts.verdicts.moves import Move
+from scripts.verdicts.rehearsed import Rehearsed, shown
 from scripts.verdicts.rows import Row, counted, rows_of
 from scripts.verdicts.rules import Breach, Compared
 from scripts.verdicts.verdict import Side, StackVerdict, Verdict
@@ -75,6 +76,7 @@ def _stack(one: StackVerdict, most: int) -> Iterator[str]:
         (f"{len(one.changes)} resources change", _changes(one.changes)),
         (f"Pods that restart: {pods(one.moves)}", _moves(one.moves)),
         (f"Cost: {cost_line(one.money)}", _money(one.money)),
+        (f"Rehearsed day: {_day_line(one.rehearsal)}", _day(one.rehearsal)),
         (f"Capacity: {len(one.capacity)} quotas with a changed need", _capacity(one.capacity)),
         (f"Policies: {_counts(one.policies)}", _breaches(one.policies)),
         (f"Invariants: {_counts(one.invariants)}", _breaches(one.invariants)),
@@ -224,6 +226,30 @@ def _both(before: Amount | None, after: Amount | None) -> tuple[str, str, str]:
     shown = ["none" if each is None else f"{each:,.0f}" for each in (before, after)]
     change = (after or NOTHING).value - (before or NOTHING).value
     return shown[0], shown[1], _dollars(change)
+
+
+def _day_line(day: Rehearsed) -> str:
+    """Return what fails, or that nothing does."""
+    failing = [each.name for each in day.lines if each.fails]
+    return f"broken: {plain(', '.join(failing))}" if failing else "objectives kept"
+
+
+def _day(day: Rehearsed) -> list[str]:
+    if not day.traffic:
+        return []
+    if day.problem:
+        return [plain(day.problem)]
+    rows = [
+        (
+            plain(each.name), shown(each.before, each.unit), shown(each.after, each.unit),
+            f"{each.change:+,.2f}" if each.unit else f"{each.change:+,.0f}",
+            "" if each.limit is None else shown(each.limit, each.unit),
+            "**fails**" if each.fails else "",
+        )
+        for each in day.lines
+    ]  # fmt: skip
+    head = (f"{day.hours:g} h of {code(day.traffic)}", "before", "after", "Δ", "at most", "")
+    return _table(head, rows)
 
 
 def _capacity(rows: Sequence[Asked]) -> list[str]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from scripts.verdicts.capacity import Asked
 from scripts.verdicts.markdown import cost_line, pods
+from scripts.verdicts.rehearsed import Line, shown
 from scripts.verdicts.rows import Row, counted, rows_of
 from scripts.verdicts.verdict import StackVerdict, Verdict
 
@@ -35,6 +36,8 @@ def _stack(one: StackVerdict) -> Iterator[str]:
         yield _change(row)
     for asked in one.capacity:
         yield _quota(asked)
+    for line in one.rehearsal.lines:
+        yield _figure(line)
 
 
 def _change(row: Row) -> str:
@@ -50,3 +53,10 @@ def _quota(asked: Asked) -> str:
     name = f"{asked.accelerator} ({asked.quota})" if asked.accelerator else asked.quota
     where = asked.region or "the whole project"
     return f"  quota              {name} in {where}: {asked.before:,} to {asked.after:,} at most"
+
+
+def _figure(line: Line) -> str:
+    """Return a figure of the rehearsed day before and after the change, as text."""
+    sides = f"{shown(line.before, line.unit)} to {shown(line.after, line.unit)}"
+    limit = "" if line.limit is None else f", at most {shown(line.limit, line.unit)}"
+    return f"  rehearsal          {line.name}: {sides}{limit}{' FAILS' * line.fails}"

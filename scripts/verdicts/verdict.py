@@ -14,6 +14,7 @@ from scripts.verdicts.changes import Change, Kind, changes, unchanged
 from scripts.verdicts.checkouts import Checkout
 from scripts.verdicts.money import Money, money, resolved
 from scripts.verdicts.moves import Move, moves
+from scripts.verdicts.rehearsed import Rehearsed, rehearsed
 from scripts.verdicts.rules import (
     Compared,
     broken_invariants,
@@ -51,6 +52,8 @@ class StackVerdict:
     invariants: Compared = field(default_factory=Compared)
     limits: tuple[str, ...] = ()
     """Limits of chips that would stop the update."""
+    rehearsal: Rehearsed = field(default_factory=Rehearsed)
+    """The rehearsed day before and after, if the stack names a traffic file."""
     topology: Topology = field(default_factory=Topology)
     """Graph of the changes and their neighbors."""
     error: str = ""
@@ -91,7 +94,7 @@ class StackVerdict:
         found = [f"{self.stack}: {self.error}"] if self.is_head_broken else []
         lost = [each for each in self.changes if each.is_blocked]
         found += [f"{self.stack}: would {each.action} {each.title}" for each in lost]
-        found += [f"{self.stack}: {each}" for each in self.limits]
+        found += [f"{self.stack}: {each}" for each in (*self.limits, *self.rehearsal.broken)]
         for what, each in (("policy", self.policies), ("invariant", self.invariants)):
             broken = [breach for breach in each.new if breach.is_blocking]
             found += [f"{self.stack}: {what} {one.rule}: {one.where}" for one in broken]
@@ -155,8 +158,18 @@ def of_stack(cli: Runner, stack: str, base: Checkout, head: Checkout) -> StackVe
         money=money(before, wanted, note),
         capacity=() if note else capacity(before, wanted),
         limits=() if before is None or wanted is None else tuple(short_limits(before, wanted)),
+        rehearsal=_rehearsed(run, before, wanted, new),
         seconds=time.monotonic() - begun,
     )
+
+
+def _rehearsed(
+    run: Run, before: Plan | None, wanted: Plan | None, new: Checkout | None
+) -> Rehearsed:
+    if wanted is None or new is None:
+        return Rehearsed()
+    old = None if before is None else (before, run.before)
+    return rehearsed(old, (wanted, run.after), new.root / "stacks")
 
 
 def _judged(stack: str, side: Side, run: Run, wanted: Plan | None) -> StackVerdict:

@@ -6,9 +6,10 @@ import pytest
 from infra.plan import resolve
 from planner.speed.calibrated import Calibration, Entry, write_calibration
 from scripts.rehearse.calibrated import calibrated
-from scripts.rehearse.command import _from_file, _rates
+from scripts.rehearse.command import _rates
 from scripts.rehearse.describe import Described
 from scripts.rehearse.faults import with_faults
+from scripts.rehearse.files import from_file
 from scripts.rehearse.page import check_page
 from scripts.rehearse.rates import default_rates
 from scripts.rehearse.result import spent_by
@@ -50,23 +51,23 @@ def _file(tmp_path, *rows):
 
 def test_a_file_may_name_models_of_the_stack_and_their_adapters(tmp_path):
     file = _file(tmp_path, "0,chat,,,5,5,,", "1,adapter,,,5,5,,", "2,code,,,5,5,,")
-    assert _from_file(file, _described("chat", "code")).models == ("chat", "code")
+    assert from_file(file, _described("chat", "code")).models == ("chat", "code")
 
 
 @pytest.mark.parametrize("name", ["", "gpt"])
 def test_all_requests_of_a_file_are_for_the_only_model_of_a_stack(tmp_path, name):
     file = _file(tmp_path, f"0,{name},,,5,5,,", "1,,,,5,5,,")
-    assert _from_file(file, _described("chat")).models == ("chat",)
+    assert from_file(file, _described("chat")).models == ("chat",)
 
 
 def test_a_file_with_other_models_or_with_one_moment_is_refused(tmp_path):
     file = _file(tmp_path, "0,gpt,,,5,5,,", "1,chat,,,5,5,,")
     rule = r"^--traffic: .*model: must be one of .*chat.*, got 'gpt'$"
     with pytest.raises(CommandError, match=rule):
-        _from_file(file, _described("chat", "code"))
+        from_file(file, _described("chat", "code"))
     file = _file(tmp_path, "3,chat,,,5,5,,")
     with pytest.raises(CommandError, match=r"^--traffic: must span more than one moment, got "):
-        _from_file(file, _described("chat"))
+        from_file(file, _described("chat"))
 
 
 def test_a_page_that_cannot_be_written_is_refused_before_the_rehearsal(tmp_path):
@@ -133,7 +134,7 @@ TIMESTAMP,ContextTokens,GeneratedTokens
 def test_traffic_of_a_file_goes_to_the_models_of_the_stack(tmp_path, name, text):
     file = tmp_path / name
     file.write_text(text)
-    found = _from_file(file, Described(platform()))
+    found = from_file(file, Described(platform()))
     assert found.models == ("llm",)
     assert sum(len(part) for part in found.chunks()) > 0
 
@@ -144,7 +145,7 @@ def test_traffic_for_a_model_that_a_stack_of_several_lacks_is_refused_in_one_lin
     file = tmp_path / "t.yaml"
     file.write_text(PATTERN % "gpt")
     with pytest.raises(CommandError, match=r"models\.gpt: must be one of llm, chat, got 'gpt'"):
-        Rehearsal(several, _from_file(file, Described(several)), engines=None)  # type: ignore[arg-type]
+        Rehearsal(several, from_file(file, Described(several)), engines=None)  # type: ignore[arg-type]
 
 
 def entry(model: str) -> Entry:

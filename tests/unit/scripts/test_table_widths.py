@@ -39,8 +39,13 @@ from scripts.plan.stack import Wanted, plan_stack
 from scripts.prerequisites.finding import Finding as Requirement
 from scripts.prerequisites.finding import Project, State
 from scripts.rehearse import show as rehearse
+from scripts.rehearse import sweep_show
+from scripts.rehearse.measured import Measured, ModelMeasure
 from scripts.rehearse.result import Objective, spent_by
 from scripts.rehearse.result import Result as RehearsalResult
+from scripts.rehearse.search import Found as SweepFound
+from scripts.rehearse.search import Tried
+from scripts.rehearse.sweep_options import Group, Option, Setting
 from scripts.shared import replica_status
 from scripts.shared.placements import Placement
 from scripts.shared.quota_limits import Against
@@ -196,6 +201,20 @@ def _rehearsal() -> None:
     )
 
 
+def _sweep() -> None:
+    text = "models.llama-3.3-70b.autoscaling.kv_cache_percent 80 → 60"
+    better = Option((Setting(("models",), 1, text),))
+    models = {"llama-3.3-70b": ModelMeasure(1.0e5, 10, 0, (("ttft_p95_ms", 1, 10),))}
+    measured = Measured(models, 123_456.0, 0.5, 0.0, 24.0)
+    tried = [
+        Tried(each, 123_456.78, excess, 0.123, 0.0123, 24.0)
+        for each, excess in ((better, 0.0), (Option(), 0.1))
+    ]
+    group = Group(("llama-3.3-70b", "qwen3-32b"), ())
+    found = SweepFound([group], [tried], [better], measured, measured, 12)
+    sweep_show.print_found(found, 0.001, "2 processes")
+
+
 _TABLES: tuple[tuple[str, Callable[[], object]], ...] = (
     ("accept.command", _acceptance),
     ("calibrate.command", _calibration),
@@ -224,6 +243,7 @@ _TABLES: tuple[tuple[str, Callable[[], object]], ...] = (
     ("plan.show", lambda: plan("flux.1-schnell")),
     ("plan.stack_show", _stack_plan),
     ("rehearse.show", _rehearsal),
+    ("rehearse.sweep_show", _sweep),
     (
         "shared.replica_status",
         lambda: replica_status.print_table(replica_status.replica_table([_PLACEMENT])),

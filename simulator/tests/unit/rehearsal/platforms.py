@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.demand.arrivals import Arrivals
+from simulator.demand.arrivals import MOST, Arrivals
 from simulator.engine.settings import PREFIX, deploy
 from simulator.rehearsal.description import Hardware, Model, Platform, Region, Slo, Times, Workload
 from simulator.rehearsal.horizontal import Autoscaler, Metric, Policy, Rules
@@ -49,8 +49,8 @@ class Steady:
     prompt: int = 100
     output: int = 20
 
-    def chunks(self):
-        """Yield all requests at once."""
+    def chunks(self, most=MOST):
+        """Yield all requests at once, of which there are fewer than `most`."""
         count = int(self.rate * self.seconds)
         at = np.arange(count) / self.rate
         number = np.arange(count)
