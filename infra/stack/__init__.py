@@ -52,6 +52,7 @@ from infra.stack.models import (
     Disk,
     Model,
     Replicas,
+    Routing,
     Slo,
 )
 from infra.stack.monitoring import Monitoring, Receiver, ReceiverKind, Severity
@@ -164,6 +165,7 @@ __all__ = [
     "ReleaseChannel",
     "ReplicaRange",
     "Replicas",
+    "Routing",
     "ResultsKind",
     "Role",
     "Serving",

@@ -7,6 +7,12 @@ from gke_inference.intent import adapter_settings
 from gke_inference.intent.adapter_settings import AdapterRank
 from gke_inference.intent.diffusion_settings import FurtherModel, ImageGeneration, Videos
 from gke_inference.intent.expert_settings import Experts
+from gke_inference.gateway.settings import (
+    IdleSeconds,
+    MeanTokens,
+    RequestsPerSecond,
+    SessionHeader,
+)
 from gke_inference.intent.settings import NO_CONTEXT, ReplicaCount, RequestSeconds, ServedContext
 from gke_inference.intent.words import Form, Spanning, Task
 from gke_inference.serving.settings import (
@@ -59,6 +65,38 @@ class Slo(Settings):
     cold_start_s: int | None = Field(default=None, ge=1)
     """Time from the request for a replica to its first answer, in seconds; `coldstart` warns if it
     is exceeded."""
+
+
+class Peak(Settings):
+    """Most requests of a model in a region, which determine the size of its picker."""
+
+    requests_per_second: RequestsPerSecond
+    """Requests that begin in a second."""
+    prompt_tokens: MeanTokens
+    """Mean number of tokens of a prompt."""
+    answer_tokens: MeanTokens = 500
+    """Mean number of tokens of an answer."""
+
+
+class Sessions(Settings):
+    """Sends the requests of a session to the replica that answered its last one."""
+
+    header: SessionHeader = "x-session-id"
+    """Header of a request with the id of its session."""
+    idle_seconds: IdleSeconds = 300
+    """Time in seconds after which an unused session is forgotten."""
+
+
+class Routing(Settings):
+    """How the picker chooses replicas. Requires `gateway.picker: llm-d-router`."""
+
+    predicted_latency: bool = False
+    """Whether the picker predicts the latency of each request on each replica. Requests may name
+    objectives in the headers `x-llm-d-slo-ttft-ms` and `x-llm-d-slo-tpot-ms`; those of a negative
+    priority are rejected if no replica can meet them. All replicas must have the same hardware, and
+    answers must be streamed."""
+    sessions: Sessions | None = None
+    """Session affinity. A replica that is gone is replaced by the best of the others."""
 
 
 class Disk(Settings):
@@ -165,6 +203,11 @@ class Model(Settings):
     """Maximum rank of `adapters`, 16 by default; accelerator memory is reserved for it."""
     regions: tuple[RegionName, ...] | None = Field(default=None, min_length=1)
     """Regions that the model runs in; by default every region."""
+    peak: Peak | None = None
+    """Most requests in a region. Determines CPU and memory of the model's picker and CPU of the body
+    router; by default, 0.5 CPU and 1 GiB for the picker."""
+    routing: Routing | None = None
+    """How the picker chooses replicas; by default by queues, KV cache, prefixes and adapters."""
     priority: int = Field(default=10, ge=0, le=1_000_000)
     """Priority when the queues are full: requests with a lower priority are shed first."""
     timeout_seconds: RequestSeconds = 480

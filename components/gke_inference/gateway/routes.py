@@ -6,15 +6,17 @@ routes.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from gke_inference.base.manifests import SKIP_AWAIT, Manifest, labels_for, manifest, service
 from gke_inference.catalogue.load_balancing import CATALOGUE_PATH, health_path
+from gke_inference.catalogue.pickers import picker_line
 from gke_inference.catalogue.response_headers import hidden_headers
 from gke_inference.catalogue.versions import ApiKind, api
 
 from .picker import PORT as PICKER_PORT
+from .picker import PickerSetup
 from .router import MODEL_HEADER
 
 MATCHES_PER_RULE = 60
@@ -63,6 +65,15 @@ class RoutedCanary:
 
 
 @dataclass(frozen=True)
+class RoutedNext:
+    """A second pool over the replicas of a model, whose picker is of another line."""
+
+    setup: PickerSetup
+    percent: int
+    pool_name: str
+
+
+@dataclass(frozen=True)
 class RoutedModel:
     """One model behind the gateway, with all defaults resolved."""
 
@@ -83,6 +94,10 @@ class RoutedModel:
     """Names of other models that its pods serve."""
     is_predictive: bool = False
     """Whether its pods speak the Open Inference Protocol, which names the model in the path."""
+    setup: PickerSetup = field(default_factory=PickerSetup)
+    """Line, routing and size of its picker."""
+    next: RoutedNext | None = None
+    """Second picker over the same replicas, with a share of the requests."""
 
     @property
     def paths(self) -> list[Manifest]:
@@ -124,6 +139,20 @@ class RoutedModel:
         """Return a route's reference to a pool of this model."""
         port = {} if self.is_picked else {"port": self.target_port}
         return self.backend.reference(pool_name, weight=weight, **port)
+
+
+def next_model(model: RoutedModel) -> RoutedModel:
+    """Return a model as its second picker sees it: the same replicas in a pool of its own.
+
+    Both pools select the same pods. Each picker counts its own requests, and reads the metrics of
+    the replicas, which count those of both.
+
+    Raises:
+        ValueError: The model has no second picker.
+    """
+    if model.next is None:
+        raise ValueError(f"{model.pool_name} has no second picker")
+    return replace(model, next=None, pool_name=model.next.pool_name, setup=model.next.setup)
 
 
 def pool(
@@ -177,15 +206,15 @@ def routes(
     """Return the HTTPRoutes of a model: `POOL`, then `POOL-2` and so on with many adapters.
 
     Only the paths of clients are routed, so clients cannot reach `/metrics` or an engine's
-    developer endpoints. A canary gets its percentage for every name. It is listed even with 0, so
-    that changing the number changes only weights.
+    developer endpoints. A canary, or a second picker, gets its percentage for every name. It is
+    listed even with 0, so that changing the number changes only weights.
     """
     backends = [model.backend_ref(model.pool_name, 1)]
-    if model.canary is not None:
-        share = model.canary.percent
+    second = model.canary or model.next
+    if second is not None:
         backends = [
-            model.backend_ref(model.pool_name, 100 - share),
-            model.backend_ref(model.canary.pool_name, share),
+            model.backend_ref(model.pool_name, 100 - second.percent),
+            model.backend_ref(second.pool_name, second.percent),
         ]
     matches = [
         {**name_match(name), "path": path} for name in model.served_names for path in model.paths
@@ -275,10 +304,11 @@ def objectives(model: RoutedModel, namespace: str) -> list[Manifest]:
     if not model.is_picked:
         return []
     reference = model.backend.reference(model.pool_name)
+    kind = picker_line(model.setup.line).apis["objective"]
     priorities = {"batch": BATCH_PRIORITY, "interactive": model.priority}
     return [
         manifest(
-            "inference_objective",
+            kind,
             f"{model.pool_name}-{name}",
             namespace,
             labels=labels_for(model.pool_name, "model-objective"),
