@@ -205,9 +205,7 @@ def _programs(platform: Platform, more: Iterable[str]) -> frozenset[str]:
     """Return the images that a stack runs whichever engines its models use."""
     models = platform.models.values()
     programs = {"model_catalogue", "weights_gate", *more}
-    following = platform.gateway.next_picker
-    names = (platform.gateway.picker, *(() if following is None else (following.line,)))
-    lines = [picker_line(name) for name in names]
+    lines = [picker_line(name) for name in platform.gateway.picker_lines]
     if any(model.disaggregated is None and model.task.value == "generate" for model in models):
         programs |= {line.image for line in lines}
     if any(model.disaggregated is not None for model in models):

@@ -42,14 +42,9 @@ def _needs_line(line: str) -> str:
 
 
 def _check_gateway(gateway: Gateway) -> Iterator[InputError]:
-    if gateway.picker != GIE:
-        return
-    if gateway.picker_drain_seconds is not None:
+    if gateway.picker == GIE and gateway.picker_drain_seconds is not None:
         where = "gateway.picker_drain_seconds"
         yield InputError(where, _needs_line(gateway.picker), gateway.picker_drain_seconds)
-    if gateway.fairness is not None and gateway.fairness.max_queued is not None:
-        where, most = "gateway.fairness.max_queued", gateway.fairness.max_queued
-        yield InputError(where, _needs_line(gateway.picker), most)
 
 
 def _check_move(platform: Platform) -> Iterator[InputError]:

@@ -113,8 +113,8 @@ class Fairness(Settings):
     """Seconds after which a waiting request is rejected with 429. The load balancer's own limit is
     assumed to be 10 seconds."""
     max_queued: MostQueued | None = None
-    """Picker `llm-d-router`: maximum number of waiting requests of a priority, 5,000 by default. The
-    picker rejects more with 429."""
+    """Maximum number of waiting requests of a priority; the picker rejects more with 429. By
+    default, picker `llm-d-router` has 5,000 and `gie` no limit."""
 
 
 class NextPicker(Settings):
@@ -188,6 +188,12 @@ class Gateway(Settings):
     publish: Publish | None = None
     """Projects that may connect through Private Service Connect. Only for internal gateways and
     those behind `front: global`."""
+
+    @property
+    def picker_lines(self) -> tuple[str, ...]:
+        """Lines of the pickers: that of the models' own, and that of the second ones."""
+        following = self.next_picker
+        return (self.picker, *(() if following is None else (following.line,)))
 
     @property
     def has_internal_gateways(self) -> bool:

@@ -3,16 +3,16 @@
 from pydantic import Field
 
 from gke_inference.catalogue.engines import VLLM, EngineName, engine
-from gke_inference.intent import adapter_settings
-from gke_inference.intent.adapter_settings import AdapterRank
-from gke_inference.intent.diffusion_settings import FurtherModel, ImageGeneration, Videos
-from gke_inference.intent.expert_settings import Experts
 from gke_inference.gateway.settings import (
     IdleSeconds,
     MeanTokens,
     RequestsPerSecond,
     SessionHeader,
 )
+from gke_inference.intent import adapter_settings
+from gke_inference.intent.adapter_settings import AdapterRank
+from gke_inference.intent.diffusion_settings import FurtherModel, ImageGeneration, Videos
+from gke_inference.intent.expert_settings import Experts
 from gke_inference.intent.settings import NO_CONTEXT, ReplicaCount, RequestSeconds, ServedContext
 from gke_inference.intent.words import Form, Spanning, Task
 from gke_inference.serving.settings import (
@@ -204,8 +204,8 @@ class Model(Settings):
     regions: tuple[RegionName, ...] | None = Field(default=None, min_length=1)
     """Regions that the model runs in; by default every region."""
     peak: Peak | None = None
-    """Most requests in a region. Determines CPU and memory of the model's picker and CPU of the body
-    router; by default, 0.5 CPU and 1 GiB for the picker."""
+    """Most requests in a region. Determines CPU and memory of the model's picker and the CPU of the
+    body router. By default, the picker gets 0.5 CPU and 1 GiB."""
     routing: Routing | None = None
     """How the picker chooses replicas; by default by queues, KV cache, prefixes and adapters."""
     priority: int = Field(default=10, ge=0, le=1_000_000)

@@ -1,5 +1,6 @@
 """The tools that a stack needs, as purposes of twin/tools/modules.yaml."""
 
+from gke_inference.catalogue.pickers import LLM_D_ROUTER
 from infra.plan import Plan
 from twin.toolchain.python_environments import GUARDRAILS, PythonEnvironment
 
@@ -16,6 +17,8 @@ def purposes_of(plan: Plan) -> list[str]:
         purposes.append("ray")
     if any(model.disaggregated is not None for model in plan.platform.models.values()):
         purposes.append("roles")
+    if LLM_D_ROUTER in plan.platform.gateway.picker_lines:
+        purposes.append("llm_d_router")
     if plan.clients is not None:
         purposes.append("clients")
     if plan.platform.queues:

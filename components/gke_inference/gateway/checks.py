@@ -15,7 +15,7 @@ from gke_inference.intent.words import Task
 from gke_inference.sizing.pickers import USUAL_PICKER, PeakLoad
 
 from .canary import STABLE
-from .llm_d_config import DRAIN_SECONDS, PrecisePrefix, Routing, Sessions
+from .llm_d_config import DRAIN_SECONDS, Routing, Sessions
 from .picker import PickerSetup
 from .routes import RoutedCanary, RoutedModel, RoutedNext
 from .rules import check_exposure, check_hostname, check_hostnames
@@ -88,10 +88,7 @@ def checked_models(args: Mapping[str, Any]) -> list[RoutedModel]:
     _named("gatewayName", args["gateway_name"])
     pickers: Mapping[str, Any] = args.get("pickers", {})
     _check_pickers(args, pickers)
-    models = [
-        _model(f"models[{at}]", each, pickers, args.get("namespace", ""))
-        for at, each in enumerate(args["models"])
-    ]
+    models = [_model(f"models[{at}]", each, pickers) for at, each in enumerate(args["models"])]
     _check_fairness(args, models)
     seconds = [each.pool_name for model in models for each in (model.canary, model.next) if each]
     _unique("poolName", [*(model.pool_name for model in models), *seconds])
@@ -115,10 +112,8 @@ def peak_load(args: Mapping[str, Any]) -> PeakLoad | None:
 def _check_pickers(args: Mapping[str, Any], pickers: Mapping[str, Any]) -> None:
     """Refuse settings of one line with the other, and a second picker beside a canary."""
     lines = lines_of(args)
-    for setting, path in (("drain_seconds", "drainSeconds"), ("max_queued", "maxQueued")):
-        if setting in pickers and set(lines) == {GIE}:
-            message = f"needs line 'llm-d-router', got {GIE!r}"
-            _refuse(f"pickers.{path}", message)
+    if "drain_seconds" in pickers and set(lines) == {GIE}:
+        _refuse("pickers.drainSeconds", f"needs line 'llm-d-router', got {GIE!r}")
     if "max_queued" in pickers and args.get("fairness_wait_seconds") is None:
         _refuse("pickers.maxQueued", "needs 'fairnessWaitSeconds': without it, nothing waits")
     for at, model in enumerate(args["models"]):
@@ -141,30 +136,23 @@ def _check_fairness(args: Mapping[str, Any], models: list[RoutedModel]) -> None:
 
 
 def _setup(
-    where: str, args: Mapping[str, Any], line: str, pickers: Mapping[str, Any], namespace: str
+    where: str, args: Mapping[str, Any], line: str, pickers: Mapping[str, Any]
 ) -> PickerSetup:
     """Return line, routing and size of a model's picker. Only its new line has routing."""
     load, routing = peak_load(args), args.get("routing", {})
     resources = USUAL_PICKER if load is None else load.picker()
     if line == GIE:
         return PickerSetup(resources=resources)
-    header, precise = routing.get("session_header"), routing.get("precise_prefix_model")
+    header = routing.get("session_header")
     predicts = routing.get("predicts_latency", False)
-    if predicts and (args.get("prefill_threshold_tokens") is not None or precise is not None):
-        other = "precisePrefixModel" if precise is not None else "prefillThresholdTokens"
-        _refuse(f"{where}.routing.predictsLatency", f"must be false with '{other}'")
-    if precise is not None and args.get("prefill_threshold_tokens") is not None:
-        rule = "must not be set with 'prefillThresholdTokens'"
-        _refuse(f"{where}.routing.precisePrefixModel", rule)
-    host = f"{args['pool_name']}-render.{namespace}.svc"
+    if predicts and args.get("prefill_threshold_tokens") is not None:
+        rule = "must be false with 'prefillThresholdTokens'"
+        _refuse(f"{where}.routing.predictsLatency", rule)
     return PickerSetup(
         line=line,
         resources=resources,
         routing=Routing(
             drain_seconds=pickers.get("drain_seconds", DRAIN_SECONDS),
-            precise=None
-            if precise is None
-            else PrecisePrefix(precise, f"http://{host}:{args['target_port']}"),
             predicts_latency=predicts,
             sessions=None
             if header is None
@@ -173,21 +161,17 @@ def _setup(
     )
 
 
-def _next(
-    where: str, args: Mapping[str, Any], pickers: Mapping[str, Any], namespace: str
-) -> RoutedNext | None:
+def _next(where: str, args: Mapping[str, Any], pickers: Mapping[str, Any]) -> RoutedNext | None:
     found: Mapping[str, Any] | None = pickers.get("next")
     if found is None or args.get("task", Task.GENERATE) is not Task.GENERATE:
         return None
     name = f"{args['pool_name']}-next"
     _named(f"{where}.poolName", name)
-    setup = _setup(where, args, found["line"], pickers, namespace)
+    setup = _setup(where, args, found["line"], pickers)
     return RoutedNext(setup, found.get("percent", 0), name)
 
 
-def _model(
-    where: str, args: Mapping[str, Any], pickers: Mapping[str, Any], namespace: str
-) -> RoutedModel:
+def _model(where: str, args: Mapping[str, Any], pickers: Mapping[str, Any]) -> RoutedModel:
     task: Task = args.get("task", Task.GENERATE)
     _named(f"{where}.poolName", args["pool_name"])
     threshold = args.get("prefill_threshold_tokens")
@@ -205,8 +189,8 @@ def _model(
         pool_name=args["pool_name"],
         priority=args.get("priority", 10),
         selector=dict(args["selector"]),
-        next=_next(where, args, pickers, namespace),
-        setup=_setup(where, args, pickers.get("line", GIE), pickers, namespace),
+        next=_next(where, args, pickers),
+        setup=_setup(where, args, pickers.get("line", GIE), pickers),
         target_port=args["target_port"],
         threshold_tokens=threshold,
         timeout_seconds=args["timeout_seconds"],

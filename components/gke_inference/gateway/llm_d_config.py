@@ -26,18 +26,13 @@ from .picker_roles import DECODE_WEIGHTS, PREFILL_WEIGHTS
 
 DRAIN_SECONDS = 30
 """Time that a picker answers after its end was requested. Upstream's default."""
-KV_EVENTS_PORT = 5556
-"""Port of an engine's KV cache events, as in llm-d's guide to precise prefix routing."""
 _BLOCK_TOKENS = 64
 """Smallest block that the index tunes itself to (llm-d-router pull request 1160)."""
 _PREFIX_TOKENS = 131_072
 """Longest prefix that is compared. Upstream's default, which takes precedence over blocks."""
 _PRODUCER = "approx-prefix-cache-producer"
-_PRECISE = "precise-prefix-cache-producer"
-_PREFIX_SCORER = "prefix-cache-scorer"
 _SESSIONS = "session-affinity-filter"
 _SOURCE, _EXTRACTOR = "metrics-data-source", "core-metrics-extractor"
-_EVENTS = "endpoint-notification-source"
 _TRAINER_PORT, _PREDICTOR_PORT = 8000, 8001
 _TRAINER = Resources(2000, 4096)
 _PREDICTOR = Resources(8000, 4096)
@@ -67,23 +62,11 @@ class Sessions:
 
 
 @dataclass(frozen=True)
-class PrecisePrefix:
-    """The picker knows from the engines' events which prefixes they have cached."""
-
-    model_name: str
-    """Name under which the engines render prompts to tokens."""
-    render_url: str
-    """URL of the engines, without a path."""
-    block_tokens: int = _BLOCK_TOKENS
-
-
-@dataclass(frozen=True)
 class Routing:
     """What this line can do and `gie` cannot. All of it is off by default."""
 
     drain_seconds: int = DRAIN_SECONDS
     predicts_latency: bool = False
-    precise: PrecisePrefix | None = None
     sessions: Sessions | None = None
 
 
@@ -116,7 +99,7 @@ def llm_d_config(
         threshold_tokens: As in `roles_config`: the pool has prefill and decode replicas.
     """
     kind = api(picker_line(LLM_D_ROUTER).apis["config"])
-    plugins = [*_readers(metrics, has_adapters), *_prefixes(metrics, routing.precise)]
+    plugins = [*_readers(metrics, has_adapters), _prefixes(metrics)]
     profiles: list[Manifest]
     if threshold_tokens is not None:
         plugins += _roles(threshold_tokens)
@@ -127,16 +110,19 @@ def llm_d_config(
         profiles = [{"name": "default", "plugins": _order(predicting)}]
     else:
         weights = scorer_weights(metrics, has_adapters=has_adapters)
-        plugins += [_scorer(name, routing.precise) for name in weights]
+        plugins += [{"type": name} for name in weights]
         profiles = [{"name": "default", "plugins": _weighted(weights)}]
     if routing.sessions is not None:
         plugins.append(_session_filter(routing.sessions))
         profiles[0]["plugins"].insert(0, {"pluginRef": _SESSIONS})
+    reading: Manifest = {"pluginRef": _SOURCE, "extractors": [{"pluginRef": _EXTRACTOR}]}
     document: Manifest = {
         "apiVersion": kind.api_version,
         "kind": kind.kind,
         "plugins": plugins,
-        "dataLayer": {"sources": _sources(routing.precise)},
+        "dataLayer": {
+            "sources": [{"pluginRef": _SOURCE, "extractors": [{"pluginRef": _EXTRACTOR}]}]
+        },
         "schedulingProfiles": profiles,
     }
     if flow is not None:
@@ -230,47 +216,14 @@ def _readers(metrics: Metrics, has_adapters: bool) -> list[Manifest]:
     return [{"type": _SOURCE}, {"type": _EXTRACTOR, "parameters": metric_names(metrics, knows)}]
 
 
-def _prefixes(metrics: Metrics, precise: PrecisePrefix | None) -> list[Manifest]:
-    if precise is None:
-        parameters: Manifest = {
-            "autoTune": metrics.cache_info is not None,
-            "blockSizeTokens": _BLOCK_TOKENS,
-            "lruCapacityPerServer": 31250,
-            "maxPrefixTokensToMatch": _PREFIX_TOKENS,
-        }
-        return [{"type": _PRODUCER, "parameters": parameters}]
-    return [
-        {
-            "type": "token-producer",
-            "parameters": {"modelName": precise.model_name, "vllm": {"url": precise.render_url}},
-        },
-        {"type": _EVENTS},
-        {
-            "type": _PRECISE,
-            "parameters": {
-                "kvEventsConfig": {
-                    "topicFilter": "kv@",
-                    "discoverPods": True,
-                    "podDiscoveryConfig": {"socketPort": KV_EVENTS_PORT},
-                },
-                "speculativeIndexing": True,
-                "tokenProcessorConfig": {"blockSizeTokens": precise.block_tokens},
-            },
-        },
-    ]
-
-
-def _sources(precise: PrecisePrefix | None) -> list[Manifest]:
-    found: list[Manifest] = [{"pluginRef": _SOURCE, "extractors": [{"pluginRef": _EXTRACTOR}]}]
-    if precise is not None:
-        found.append({"pluginRef": _EVENTS, "extractors": [{"pluginRef": _PRECISE}]})
-    return found
-
-
-def _scorer(name: str, precise: PrecisePrefix | None) -> Manifest:
-    if name != _PREFIX_SCORER or precise is None:
-        return {"type": name}
-    return {"type": name, "parameters": {"prefixMatchInfoProducerName": _PRECISE}}
+def _prefixes(metrics: Metrics) -> Manifest:
+    parameters: Manifest = {
+        "autoTune": metrics.cache_info is not None,
+        "blockSizeTokens": _BLOCK_TOKENS,
+        "lruCapacityPerServer": 31250,
+        "maxPrefixTokensToMatch": _PREFIX_TOKENS,
+    }
+    return {"type": _PRODUCER, "parameters": parameters}
 
 
 def _weighted(weights: dict[str, int]) -> list[Manifest]:

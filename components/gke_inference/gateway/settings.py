@@ -91,8 +91,8 @@ class PickersArgs(TypedDict):
     """Line of the picker: `gie`, of gateway-api-inference-extension, or `llm-d-router`, its
     successor. Default: `gie`."""
     max_queued: NotRequired[MostQueued]
-    """Line `llm-d-router` with `fairnessWaitSeconds`: requests of a priority that wait at most; a
-    picker rejects more with 429. Default: 5,000."""
+    """With `fairnessWaitSeconds`: requests of a priority that wait at most; a picker rejects more
+    with 429. Default: 5,000 with line `llm-d-router`, and no limit with `gie`."""
     next: NotRequired[NextPickerArgs]
     """Second picker for each pool, over the same replicas, with a share of the requests. Not with a
     canary. Default: none."""
@@ -118,9 +118,6 @@ class RoutingArgs(TypedDict):
     """Whether latencies are predicted for each replica, and requests with the headers
     `x-llm-d-slo-ttft-ms` and `x-llm-d-slo-tpot-ms` go where they are met. All replicas must have
     the same hardware. Default: false."""
-    precise_prefix_model: NotRequired[str]
-    """Name under which the engines serve the model. If set, the picker follows the KV cache events
-    of the engines instead of estimating what they have cached. Default: estimates."""
     session_header: NotRequired[SessionHeader]
     """Header with the id of a session, whose requests go to the replica that answered the last one.
     Default: no sessions."""
