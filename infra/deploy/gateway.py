@@ -119,12 +119,13 @@ def _routed(
             selector=servers[canary.name].labels,
             version=canary.version.name,
         )
-    if model.peak is not None:
+    load = served.peak_load
+    if load is not None:
         args["peak"] = PeakArgs(
-            answer_tokens=model.peak.answer_tokens,
-            prompt_tokens=model.peak.prompt_tokens,
-            replicas=served.maximum,
-            requests_per_second=model.peak.requests_per_second,
+            answer_tokens=load.answer_tokens,
+            prompt_tokens=load.prompt_tokens,
+            replicas=load.replicas,
+            requests_per_second=load.requests_per_second,
         )
     if model.routing is not None:
         args["routing"] = _routing(model.routing)

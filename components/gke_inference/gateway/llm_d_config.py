@@ -120,9 +120,7 @@ def llm_d_config(
         "apiVersion": kind.api_version,
         "kind": kind.kind,
         "plugins": plugins,
-        "dataLayer": {
-            "sources": [{"pluginRef": _SOURCE, "extractors": [{"pluginRef": _EXTRACTOR}]}]
-        },
+        "dataLayer": {"sources": [reading]},
         "schedulingProfiles": profiles,
     }
     if flow is not None:
