@@ -13,12 +13,12 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	"sigs.k8s.io/gateway-api-inference-extension/apix/v1alpha2"
 	"sigs.k8s.io/gateway-api-inference-extension/cmd/epp/runner"
+
+	"github.com/gke-inference/gke-inference/twin/tools/llm-d-router/group"
 )
 
 const (
-	group = "llm-d.ai"
 	// rolesVariable has the path of the picker for pools of prefill and decode replicas, and
 	// groupVariable tells it the API group.
 	rolesVariable = "LLM_D_ROUTER_ROLES"
@@ -42,12 +42,10 @@ func run() error {
 		if program == "" {
 			return fmt.Errorf("%s is not set: no picker for prefill and decode replicas", rolesVariable)
 		}
-		environment := append(os.Environ(), groupVariable+"="+group)
+		environment := append(os.Environ(), groupVariable+"="+group.Name)
 		return syscall.Exec(program, append([]string{program}, made.arguments...), environment)
 	}
 	os.Args = append(os.Args[:1], made.arguments...)
-	v1alpha2.GroupVersion.Group = group
-	v1alpha2.SchemeGroupVersion.Group = group
 	metrics.Registry = renaming{metrics.Registry}
 	return runner.NewRunner().WithExecutableName("llm-d-router").Run(ctrl.SetupSignalHandler())
 }

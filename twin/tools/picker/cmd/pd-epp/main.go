@@ -8,21 +8,13 @@ import (
 	"os"
 
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/gateway-api-inference-extension/apix/v1alpha2"
 	"sigs.k8s.io/gateway-api-inference-extension/cmd/epp/runner"
 
+	_ "github.com/gke-inference/gke-inference/twin/tools/picker/group"
 	"github.com/gke-inference/gke-inference/twin/tools/picker/plugins"
 )
 
-// groupVariable has the API group of objectives for the picker of llm-d-router, for which this one
-// stands too (twin/tools/llm-d-router).
-const groupVariable = "PICKER_API_GROUP"
-
 func main() {
-	if group := os.Getenv(groupVariable); group != "" {
-		v1alpha2.GroupVersion.Group = group
-		v1alpha2.SchemeGroupVersion.Group = group
-	}
 	plugins.Register()
 	err := runner.NewRunner().
 		WithExecutableName("pd-epp").
