@@ -125,8 +125,12 @@ from .gateway.model_routes import ModelRoutesArgs as ModelRoutesArgs
 from .gateway.record import GatewayRecord as GatewayRecord
 from .gateway.record import GatewayRecordArgs as GatewayRecordArgs
 from .gateway.settings import Exposure as Exposure
+from .gateway.settings import NextPickerArgs as NextPickerArgs
+from .gateway.settings import PeakArgs as PeakArgs
 from .gateway.settings import PickerFailure as PickerFailure
+from .gateway.settings import PickersArgs as PickersArgs
 from .gateway.settings import ProxyCallersArgs as ProxyCallersArgs
+from .gateway.settings import RoutingArgs as RoutingArgs
 from .guardrails.model_armor import ModelArmor as ModelArmor
 from .guardrails.model_armor import ModelArmorArgs as ModelArmorArgs
 from .guardrails.model_armor_gate import ModelArmorGate as ModelArmorGate

@@ -12,7 +12,7 @@ from gke_inference.gateway.inference_gateway import RoutedModelArgs
 from gke_inference.serving.model_server import ModelServer
 from infra.deploy.built_region import BuiltRegion
 from infra.deploy.front import dns_front_args
-from infra.deploy.gateway import routed_models
+from infra.deploy.gateway import pickers_args, routed_models
 from infra.deploy.hostname import build_front_certificate
 from infra.deploy.network import RegionNetwork
 from infra.plan import Plan, RegionPlan
@@ -64,6 +64,7 @@ def exported_args(
         models=routed_models(region, servers),
         namespace=region.namespace,
         picker_replicas=front.picker_replicas,
+        pickers=pickers_args(front.gateway),
     )
 
 

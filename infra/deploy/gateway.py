@@ -10,11 +10,13 @@ from gke_inference.gateway.inference_gateway import (
     RoutedCanaryArgs,
     RoutedModelArgs,
 )
+from gke_inference.gateway.settings import PeakArgs, PickersArgs, RoutingArgs
 from gke_inference.serving.launcher.spec import GRPC_PORT
 from gke_inference.serving.model_server import ModelServer
 from infra.plan import RegionPlan, ServedModel
 from infra.plan.backends import fallback_of
 from infra.plan.front import FrontPlan
+from infra.stack import Gateway, Routing
 
 
 def gateway_args(
@@ -43,6 +45,7 @@ def gateway_args(
         models=routed_models(region, servers),
         namespace=region.namespace,
         picker_replicas=front.picker_replicas,
+        pickers=pickers_args(gateway),
         project=region.project.id,
         region=region.name,
         router_replicas=front.router_replicas,
@@ -66,6 +69,19 @@ def gateway_args(
         args["requests_per_minute"] = gateway.requests_per_minute
     if gateway.port is not None:
         args["port"] = gateway.port
+    return args
+
+
+def pickers_args(gateway: Gateway) -> PickersArgs:
+    """Return the arguments of the pickers of a stack."""
+    args = PickersArgs(line=gateway.picker)
+    if gateway.picker_drain_seconds is not None:
+        args["drain_seconds"] = gateway.picker_drain_seconds
+    if gateway.fairness is not None and gateway.fairness.max_queued is not None:
+        args["max_queued"] = gateway.fairness.max_queued
+    if gateway.next_picker is not None:
+        following = gateway.next_picker
+        args["next"] = {"line": following.line, "percent": following.percent}
     return args
 
 
@@ -106,8 +122,26 @@ def _routed(
             selector=servers[canary.name].labels,
             version=canary.version.name,
         )
+    load = served.peak_load
+    if load is not None:
+        args["peak"] = PeakArgs(
+            answer_tokens=load.answer_tokens,
+            prompt_tokens=load.prompt_tokens,
+            replicas=load.replicas,
+            requests_per_second=load.requests_per_second,
+        )
+    if model.routing is not None:
+        args["routing"] = _routing(model.routing)
     if model.disaggregated is not None:
         args["prefill_threshold_tokens"] = model.disaggregated.threshold_tokens
+    return args
+
+
+def _routing(routing: Routing) -> RoutingArgs:
+    args = RoutingArgs(predicts_latency=routing.predicted_latency)
+    if routing.sessions is not None:
+        args["session_header"] = routing.sessions.header
+        args["session_idle_seconds"] = routing.sessions.idle_seconds
     return args
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import pulumi
 
 from gke_inference.catalogue.load_balancing import health_path
+from gke_inference.catalogue.pickers import LLM_D_ROUTER
 from gke_inference.catalogue.prices import rung_price
 from gke_inference.observability.alerts import Alerts, AlertsArgs, ReceiverArgs
 from gke_inference.observability.budget import Budget, BudgetArgs
@@ -20,7 +21,7 @@ from infra.plan import Plan, ServedModel
 from infra.plan.project import ProjectPlan
 from infra.reading.load import PROJECT
 from infra.stack import Budget as BudgetSettings
-from infra.stack import Covers, Front, Layer, Receiver, Role, Task
+from infra.stack import Covers, Front, Layer, Model, Receiver, Role, Task
 from infra.stack.monitoring import secret_key
 
 
@@ -75,6 +76,8 @@ def _observed(plan: Plan, every: Sequence[ServedModel]) -> ObservedModelArgs:
     )
     if model.engine != "vllm":
         args["engine"] = model.engine
+    if model.task is Task.GENERATE and _has_watched_picker(plan, model):
+        args["picker_limit_mib"] = first.picker_limit_mib
     if first.has_kv_tiers:
         args["has_kv_tiers"] = True
     if first.chips_by_model:
@@ -88,6 +91,11 @@ def _observed(plan: Plan, every: Sequence[ServedModel]) -> ObservedModelArgs:
     if model.slo is not None and model.slo.tpot_p95_ms is not None:
         args["tpot_p95_ms"] = model.slo.tpot_p95_ms
     return args
+
+
+def _has_watched_picker(plan: Plan, model: Model) -> bool:
+    """Return whether a picker's use is watched: where its load is stated, or of the newer line."""
+    return model.peak is not None or LLM_D_ROUTER in plan.front.gateway.picker_lines
 
 
 def _prices(served: ServedModel) -> dict[str, float]:
@@ -125,7 +133,11 @@ def _dashboards(plan: Plan) -> DashboardsArgs:
 
 def _mark(plan: Plan, args: DashboardsArgs | AlertsArgs) -> None:
     """Add what dashboards and alerts both have for the parts of a stack."""
-    platform = plan.platform
+    platform, lines = plan.platform, plan.front.gateway.picker_lines
+    if lines == (LLM_D_ROUTER,):
+        args["picker"] = LLM_D_ROUTER  # during a move, both lines have the names of the older one
+    if len(lines) > 1:
+        args["has_next_picker"] = True
     if platform.gateway.front is Front.GLOBAL:
         args["front"] = True
     if plan.has_gate and platform.layer is Layer.ALL:

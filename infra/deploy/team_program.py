@@ -10,7 +10,7 @@ from gke_inference.namespace.connected_models import ConnectedModels, ConnectedM
 from gke_inference.serving.model_server import ModelServer
 from infra.deploy.delivery import deliver
 from infra.deploy.described import described, placements
-from infra.deploy.gateway import routed_models
+from infra.deploy.gateway import pickers_args, routed_models
 from infra.deploy.ingress import connected, grpc_ports, metrics_ports
 from infra.deploy.observability import observe
 from infra.deploy.options import inside, protect_stateful
@@ -108,6 +108,7 @@ def model_routes_args(
         models=routed_models(region, servers),
         namespace=names.namespace(),
         picker_replicas=front.picker_replicas,
+        pickers=pickers_args(gateway),
         router_replicas=front.router_replicas,
     )
     if gateway.fairness is not None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from gke_inference.catalogue.engines import engine, engine_names
 from gke_inference.catalogue.names import service_account_email
+from gke_inference.catalogue.pickers import picker_line
 from gke_inference.catalogue.versions import (
     Image,
     builds,
@@ -205,10 +206,13 @@ def _programs(platform: Platform, more: Iterable[str]) -> frozenset[str]:
     """Return the images that a stack runs whichever engines its models use."""
     models = platform.models.values()
     programs = {"model_catalogue", "weights_gate", *more}
+    lines = [picker_line(name) for name in platform.gateway.picker_lines]
     if any(model.disaggregated is None and model.task.value == "generate" for model in models):
-        programs.add("endpoint_picker")
+        programs |= {line.image for line in lines}
     if any(model.disaggregated is not None for model in models):
-        programs |= {"disaggregating_picker", "routing_sidecar"}
+        programs |= {"routing_sidecar", *(line.roles_image for line in lines)}
+    if any(model.routing is not None and model.routing.predicted_latency for model in models):
+        programs |= {"latency_predictor", "latency_trainer"}
     if platform.batches is not None:
         programs.add("batch")
     if platform.optimization is not None:

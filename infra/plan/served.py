@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gke_inference.catalogue.rungs import Rung
+from gke_inference.sizing.pickers import USUAL_PICKER, PeakLoad
 from infra.plan.canary import CanaryVersion
 from infra.plan.capacity import RegionCapacity
 from infra.plan.names import Names
@@ -117,6 +118,22 @@ class ServedModel:
         yield self
         if self.prefill is not None:
             yield self.prefill
+
+    @property
+    def peak_load(self) -> PeakLoad | None:
+        """Load that its picker must bear; None if the stack states none."""
+        peak = self.settings.peak
+        if peak is None:
+            return None
+        return PeakLoad(
+            peak.requests_per_second, peak.prompt_tokens, peak.answer_tokens, self.maximum
+        )
+
+    @property
+    def picker_limit_mib(self) -> int:
+        """Memory limit of its picker."""
+        load = self.peak_load
+        return (USUAL_PICKER if load is None else load.picker()).limit_mib
 
     @property
     def is_on_kuberay(self) -> bool:

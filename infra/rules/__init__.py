@@ -28,6 +28,7 @@ from infra.rules.names import check_names
 from infra.rules.networks import check_networks, check_placement
 from infra.rules.optimization import check_optimization
 from infra.rules.personal import check_personal
+from infra.rules.pickers import check_pickers
 from infra.rules.pipelines import check_pipelines
 from infra.rules.predictive import check_predictive
 from infra.rules.queues import check_queues
@@ -60,6 +61,7 @@ def check(platform: Platform, *, with_digests: bool = True) -> Iterator[InputErr
         check_networks(platform, by_region),
         check_interfaces(platform, by_region),
         check_gateway(platform),
+        check_pickers(platform, by_region),
         check_front(platform),
         check_backends(platform),
         check_cloud_run(platform),

@@ -52,6 +52,7 @@ from infra.stack.models import (
     Disk,
     Model,
     Replicas,
+    Routing,
     Slo,
 )
 from infra.stack.monitoring import Monitoring, Receiver, ReceiverKind, Severity
@@ -166,6 +167,7 @@ __all__ = [
     "Replicas",
     "ResultsKind",
     "Role",
+    "Routing",
     "Serving",
     "Severity",
     "SharedPlace",

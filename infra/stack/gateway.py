@@ -5,13 +5,17 @@ from enum import StrEnum
 from pydantic import Field, PositiveInt
 
 from gke_inference.catalogue.load_balancing import HTTPS_PORT, REDIRECT_PORT
+from gke_inference.catalogue.pickers import GIE, PickerLineName
 from gke_inference.front.settings import ROUTER_CONCURRENCY, RouterConcurrency
 from gke_inference.gateway.settings import (
     TTL_SECONDS,
     UTILIZATION_PERCENT,
+    DrainSeconds,
     Exposure,
     LogPercent,
+    MostQueued,
     PickerReplicas,
+    RequestPercent,
     RequestsPerMinute,
     RouterReplicas,
     TtlSeconds,
@@ -108,6 +112,18 @@ class Fairness(Settings):
     max_wait_seconds: WaitSeconds = 8
     """Seconds after which a waiting request is rejected with 429. The load balancer's own limit is
     assumed to be 10 seconds."""
+    max_queued: MostQueued | None = None
+    """Maximum number of waiting requests of a priority; the picker rejects more with 429. By
+    default, picker `llm-d-router` has 5,000 and `gie` no limit."""
+
+
+class NextPicker(Settings):
+    """A second picker for each model, to move from one line to another without losing requests."""
+
+    line: PickerLineName
+    """Line of the second picker: `llm-d-router` or `gie`."""
+    percent: RequestPercent = 0
+    """Share of the requests of every model that the second picker gets, in percent."""
 
 
 class Gateway(Settings):
@@ -132,6 +148,14 @@ class Gateway(Settings):
     requests_per_minute: RequestsPerMinute | None = None
     """External only: requests per minute that one IP address may send to one model, 600 by default.
     Cloud Armor rejects more with 429. Clients behind one NAT share an IP address."""
+    picker: PickerLineName = GIE
+    """Line of the endpoint pickers: `gie`, of gateway-api-inference-extension, which has no new
+    releases, or `llm-d-router`, its successor."""
+    picker_drain_seconds: DrainSeconds | None = None
+    """Picker `llm-d-router`: time in seconds that a picker continues to answer after its end was
+    requested, 30 by default."""
+    next_picker: NextPicker | None = None
+    """Second picker for each model, over the same replicas. Not during a canary."""
     picker_replicas: PickerReplicas | None = None
     """Endpoint pickers per model: one is active, the others are on standby. By default, 2 where
     protection is on and 1 elsewhere. While no picker is available, requests go to any replica. They
@@ -164,6 +188,12 @@ class Gateway(Settings):
     publish: Publish | None = None
     """Projects that may connect through Private Service Connect. Only for internal gateways and
     those behind `front: global`."""
+
+    @property
+    def picker_lines(self) -> tuple[str, ...]:
+        """Lines of the pickers: that of the models' own, and that of the second ones."""
+        following = self.next_picker
+        return (self.picker, *(() if following is None else (following.line,)))
 
     @property
     def has_internal_gateways(self) -> bool:

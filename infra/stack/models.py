@@ -3,7 +3,15 @@
 from pydantic import Field
 
 from gke_inference.catalogue.engines import VLLM, EngineName, engine
-from gke_inference.gateway.settings import PRIORITY, CanaryPercent, Priority
+from gke_inference.gateway.settings import (
+    PRIORITY,
+    IdleSeconds,
+    MeanTokens,
+    Priority,
+    RequestPercent,
+    RequestsPerSecond,
+    SessionHeader,
+)
 from gke_inference.intent import adapter_settings
 from gke_inference.intent.adapter_settings import AdapterRank
 from gke_inference.intent.diffusion_settings import FurtherModel, ImageGeneration, Videos
@@ -62,6 +70,38 @@ class Slo(Settings):
     is exceeded."""
 
 
+class Peak(Settings):
+    """Most requests of a model in a region, which determine the size of its picker."""
+
+    requests_per_second: RequestsPerSecond
+    """Requests that begin in a second."""
+    prompt_tokens: MeanTokens
+    """Mean number of tokens of a prompt."""
+    answer_tokens: MeanTokens = 500
+    """Mean number of tokens of an answer."""
+
+
+class Sessions(Settings):
+    """Sends the requests of a session to the replica that answered its last one."""
+
+    header: SessionHeader = "x-session-id"
+    """Header of a request with the id of its session."""
+    idle_seconds: IdleSeconds = 300
+    """Time in seconds after which an unused session is forgotten."""
+
+
+class Routing(Settings):
+    """How the picker chooses replicas. Requires `gateway.picker: llm-d-router`."""
+
+    predicted_latency: bool = False
+    """Whether the picker predicts the latency of each request on each replica. Requests may name
+    objectives in the headers `x-llm-d-slo-ttft-ms` and `x-llm-d-slo-tpot-ms`; those of a negative
+    priority are rejected if no replica can meet them. All replicas must have the same hardware, and
+    answers must be streamed."""
+    sessions: Sessions | None = None
+    """Session affinity. A replica that is gone is replaced by the best of the others."""
+
+
 class Disk(Settings):
     """A read-only Hyperdisk ML with the weights, shared by every replica of a region."""
 
@@ -84,7 +124,7 @@ class Canary(Settings):
     weights: Weights
     """Weights of the canary, in the same form as those of a model; adapters are read from
     adapters/NAME beside them."""
-    percent: CanaryPercent = 0
+    percent: RequestPercent = 0
     """Share of the requests, in percent. Raise it when a replica is ready; 0 rolls back."""
     replicas: Replicas | None = None
     """Replicas of the canary in each region; by default the same as the model's."""
@@ -168,6 +208,11 @@ class Model(Settings):
     """Maximum rank of `adapters`, 16 by default; accelerator memory is reserved for it."""
     regions: tuple[RegionName, ...] | None = Field(default=None, min_length=1)
     """Regions that the model runs in; by default every region."""
+    peak: Peak | None = None
+    """Most requests in a region. Determines CPU and memory of the model's picker and the CPU of the
+    body router. By default, the picker gets 0.5 CPU and 1 GiB."""
+    routing: Routing | None = None
+    """How the picker chooses replicas; by default by queues, KV cache, prefixes and adapters."""
     priority: Priority = PRIORITY
     """Priority when the queues are full: requests with a lower priority are shed first."""
     timeout_seconds: RequestSeconds = 480

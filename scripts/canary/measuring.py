@@ -11,6 +11,7 @@ from typing import Final
 
 from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.load_balancing import balancers
+from gke_inference.catalogue.pickers import GIE, picker_line
 from infra.plan import Plan
 from infra.stack import Front
 from scripts.accept.deployed import Deployed
@@ -19,8 +20,9 @@ from scripts.canary.steps import Measurements, NotMeasurable
 from scripts.shared.google_cloud import CloudError
 from twin.cluster.monitoring.promql import QueryError, Sample
 
-_REFUSALS: Final = "inference_objective_request_error_total"
-_PICKED: Final = "inference_objective_request_total"
+# pickers of both lines have the metrics of this one (llm-d-router docs/metrics.md)
+_REFUSALS: Final = picker_line(GIE).metrics["errors"]
+_PICKED: Final = picker_line(GIE).metrics["requests"]
 _ANSWERED: Final = "backend_request_count"
 _NOT_THE_VERSIONS: Final = "BadRequest|ModelServerError"
 """Error codes of pickers that are left out: a client's own, and answers of engines, which the load

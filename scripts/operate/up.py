@@ -34,7 +34,7 @@ from scripts.operate.refusals import (
 )
 from scripts.operate.sample_weights import SampleWeights
 from scripts.operate.scenario import load_scenario, play
-from scripts.operate.stack_tools import environments_of, purposes_of
+from scripts.operate.stack_tools import environments_of, picker_stand_in, purposes_of
 from scripts.shared.clusters import close, of_twin
 from scripts.shared.dashboard_files import publish
 from scripts.shared.data_loss import guard
@@ -179,6 +179,8 @@ def up(
         planned.prepare()
     factor = Rules.of(paths).speed
     console.print(f"The twin's clock runs {factor:g} times faster than real time.")
+    if said := picker_stand_in(plan):
+        console.print(said)
     guard(engine, stack)
     preload()
     pushed = SampleWeights(plan, paths) if weights and not is_platform else None

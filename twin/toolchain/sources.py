@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gke_inference.catalogue.versions import image
 from twin.toolchain.registry import Module, ToolError
 
 _ARCHITECTURES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
@@ -91,15 +92,23 @@ def _filled(module: Module, release: dict[str, Any], platform: str) -> Iterator[
             yield Download(release["address"].format(**own), {program: ""}, checksums.format(**own))
 
 
-def _words(module: Module, names: Mapping[str, str], platform: str) -> dict[str, str]:
+def _words(module: Module, names: Mapping[str, str], platform: str) -> dict[str, Any]:
     system, architecture = platform.split("/")
     return {
         "version": module.version,
+        "locked": _Locked(),
         "number": module.version.removeprefix("v"),
         "release": _release_number(module),
         "os": names.get(system, system),
         "arch": names.get(architecture, architecture),
     }
+
+
+class _Locked(dict[str, str]):
+    """Images of the platform's lock, without digests: the twin has one for each platform."""
+
+    def __missing__(self, name: str) -> str:
+        return f"{image(name).repository}:{image(name).tag}"
 
 
 def _release_number(module: Module) -> str:

@@ -8,11 +8,11 @@ from gke_inference.base.checked import checked
 from gke_inference.base.manifests import Manifest, labels_for, manifest, register
 from gke_inference.catalogue.engines import engine
 from gke_inference.gateway.backends import Backends
-from gke_inference.gateway.checks import checked_models
+from gke_inference.gateway.checks import checked_models, lines_of
 from gke_inference.gateway.definitions import definitions
 from gke_inference.gateway.inference_gateway import RoutedModelArgs
 from gke_inference.gateway.routes import RoutedModel
-from gke_inference.gateway.settings import Exposure, PickerFailure, PickerReplicas
+from gke_inference.gateway.settings import Exposure, PickerFailure, PickerReplicas, PickersArgs
 
 EXPORT = "networking.gke.io/export"
 """Annotation that exports an InferencePool to the config cluster of its fleet."""
@@ -37,6 +37,8 @@ class ExportedPoolsArgs(TypedDict):
     picker_replicas: NotRequired[PickerReplicas]
     """Pickers per pool. Additional pickers are on standby and take over by leader election.
     Default: 1."""
+    pickers: NotRequired[PickersArgs]
+    """As in `InferenceGateway`. Default: those of line `gie`."""
 
 
 class ExportedPools(pulumi.ComponentResource):
@@ -60,7 +62,7 @@ class ExportedPools(pulumi.ComponentResource):
         if not args.get("has_definitions", False):
             made = [
                 register(f"{name}-{role}-definition", obj, children)
-                for role, obj in definitions().items()
+                for role, obj in definitions(*lines_of(args)).items()
             ]
         # Only pools are registered, which need neither a Gateway's name nor its exposure.
         backends = Backends(name, args, children, children, definitions=tuple(made))

@@ -18,7 +18,7 @@ from .checks import FAILURE_MODES
 from .model_catalogue import catalogue_objects
 from .picker import picker_objects
 from .picker_config import FlowControl
-from .routes import RoutedModel
+from .routes import RoutedModel, next_model
 from .settings import LOG_PERCENT, Exposure, PickerFailure
 
 
@@ -91,6 +91,8 @@ class Backends:
         if canary is not None:
             version = gateway_canary.canary_model(model, canary)
             pools.append(self._add_pool(f"{self.name}-{canary.pool_name}", version))
+        if model.next is not None:
+            pools.append(self._add_pool(f"{self.name}-{model.next.pool_name}", next_model(model)))
         behind_pools = pulumi.ResourceOptions.merge(
             self.behind, pulumi.ResourceOptions(depends_on=pools)
         )
@@ -130,6 +132,7 @@ class Backends:
                 threshold_tokens=model.threshold_tokens,
                 metrics=engine(model.engine).metrics,
                 flow=self._flow,
+                setup=model.setup,
             ):
                 register(f"{name}-picker-{role_of(obj)}", obj, after_pool)
         for obj in gateway_routes.objectives(model, namespace):
@@ -180,7 +183,8 @@ class Backends:
     @property
     def _flow(self) -> FlowControl | None:
         seconds = self.args.get("fairness_wait_seconds")
-        return None if seconds is None else FlowControl(int(seconds))
+        most = self.args.get("pickers", {}).get("max_queued")
+        return None if seconds is None else FlowControl(int(seconds), most)
 
     @property
     def _edge(self) -> dict[str, Any]:

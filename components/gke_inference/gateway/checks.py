@@ -9,11 +9,15 @@ import pulumi
 from gke_inference.base.checked import keep
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.load_balancing import HTTPS_PORT
+from gke_inference.catalogue.pickers import GIE
 from gke_inference.catalogue.problems import join
 from gke_inference.intent.words import Task
+from gke_inference.sizing.pickers import USUAL_PICKER, PeakLoad
 
 from .canary import STABLE
-from .routes import RoutedCanary, RoutedModel
+from .llm_d_config import DRAIN_SECONDS, Routing, Sessions
+from .picker import PickerSetup
+from .routes import RoutedCanary, RoutedModel, RoutedNext
 from .rules import check_exposure, check_hostname, check_hostnames
 from .settings import PRIORITY, Exposure, PickerFailure
 
@@ -82,12 +86,41 @@ def checked_models(args: Mapping[str, Any]) -> list[RoutedModel]:
         pulumi.InputPropertyError: An argument contradicts another.
     """
     _named("gatewayName", args["gateway_name"])
-    models = [_model(f"models[{at}]", each) for at, each in enumerate(args["models"])]
+    pickers: Mapping[str, Any] = args.get("pickers", {})
+    _check_pickers(args, pickers)
+    models = [_model(f"models[{at}]", each, pickers) for at, each in enumerate(args["models"])]
     _check_fairness(args, models)
-    canaries = [model.canary.pool_name for model in models if model.canary is not None]
-    _unique("poolName", [*(model.pool_name for model in models), *canaries])
+    seconds = [each.pool_name for model in models for each in (model.canary, model.next) if each]
+    _unique("poolName", [*(model.pool_name for model in models), *seconds])
     _unique("modelName", [name for model in models for name in model.served_names])
     return models
+
+
+def lines_of(args: Mapping[str, Any]) -> list[str]:
+    """Return the lines of the pickers behind a gateway."""
+    pickers: Mapping[str, Any] = args.get("pickers", {})
+    following = pickers.get("next")
+    return [pickers.get("line", GIE), *([] if following is None else [following["line"]])]
+
+
+def peak_load(args: Mapping[str, Any]) -> PeakLoad | None:
+    """Return the load that the arguments of a model state."""
+    peak: Mapping[str, Any] | None = args.get("peak")
+    return None if peak is None else PeakLoad(**peak)
+
+
+def _check_pickers(args: Mapping[str, Any], pickers: Mapping[str, Any]) -> None:
+    """Refuse settings of one line with the other, and a second picker beside a canary."""
+    lines = lines_of(args)
+    if "drain_seconds" in pickers and set(lines) == {GIE}:
+        _refuse("pickers.drainSeconds", f"needs line 'llm-d-router', got {GIE!r}")
+    if "max_queued" in pickers and args.get("fairness_wait_seconds") is None:
+        _refuse("pickers.maxQueued", "needs 'fairnessWaitSeconds': without it, nothing waits")
+    for at, model in enumerate(args["models"]):
+        if "canary" in model and pickers.get("next") is not None:
+            _refuse(f"models[{at}].canary", "must not be set with 'pickers.next'")
+        if model.get("routing") and lines[0] == GIE:
+            _refuse(f"models[{at}].routing", f"needs line 'llm-d-router', got {GIE!r}")
 
 
 def _check_fairness(args: Mapping[str, Any], models: list[RoutedModel]) -> None:
@@ -102,7 +135,43 @@ def _check_fairness(args: Mapping[str, Any], models: list[RoutedModel]) -> None:
             )
 
 
-def _model(where: str, args: Mapping[str, Any]) -> RoutedModel:
+def _setup(
+    where: str, args: Mapping[str, Any], line: str, pickers: Mapping[str, Any]
+) -> PickerSetup:
+    """Return line, routing and size of a model's picker. Only its new line has routing."""
+    load, routing = peak_load(args), args.get("routing", {})
+    resources = USUAL_PICKER if load is None else load.picker()
+    if line == GIE:
+        return PickerSetup(resources=resources)
+    header = routing.get("session_header")
+    predicts = routing.get("predicts_latency", False)
+    if predicts and args.get("prefill_threshold_tokens") is not None:
+        rule = "must be false with 'prefillThresholdTokens'"
+        _refuse(f"{where}.routing.predictsLatency", rule)
+    return PickerSetup(
+        line=line,
+        resources=resources,
+        routing=Routing(
+            drain_seconds=pickers.get("drain_seconds", DRAIN_SECONDS),
+            predicts_latency=predicts,
+            sessions=None
+            if header is None
+            else Sessions(header, routing.get("session_idle_seconds", 300)),
+        ),
+    )
+
+
+def _next(where: str, args: Mapping[str, Any], pickers: Mapping[str, Any]) -> RoutedNext | None:
+    found: Mapping[str, Any] | None = pickers.get("next")
+    if found is None or args.get("task", Task.GENERATE) is not Task.GENERATE:
+        return None
+    name = f"{args['pool_name']}-next"
+    _named(f"{where}.poolName", name)
+    setup = _setup(where, args, found["line"], pickers)
+    return RoutedNext(setup, found.get("percent", 0), name)
+
+
+def _model(where: str, args: Mapping[str, Any], pickers: Mapping[str, Any]) -> RoutedModel:
     task: Task = args.get("task", Task.GENERATE)
     _named(f"{where}.poolName", args["pool_name"])
     threshold = args.get("prefill_threshold_tokens")
@@ -121,6 +190,8 @@ def _model(where: str, args: Mapping[str, Any]) -> RoutedModel:
         pool_name=args["pool_name"],
         priority=args.get("priority", PRIORITY),
         selector=dict(args["selector"]),
+        next=_next(where, args, pickers),
+        setup=_setup(where, args, pickers.get("line", GIE), pickers),
         target_port=args["target_port"],
         threshold_tokens=threshold,
         timeout_seconds=args["timeout_seconds"],

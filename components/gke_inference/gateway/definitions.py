@@ -1,13 +1,15 @@
 """The two kinds that the endpoint picker watches but GKE does not install with InferencePool.
 
-Without them, a picker does not start and an InferenceObjective cannot be created. Fields:
-gateway-api-inference-extension v1.5.0, config/crd/bases.
+Without them, a picker does not start and an InferenceObjective cannot be created. Each line of the
+picker has its own API group for them. Fields: gateway-api-inference-extension v1.5.0 and
+llm-d-router v0.10.0, config/crd/bases, which differ in nothing but the group.
 """
 
 from typing import Any
 
 from gke_inference.base.custom_definitions import definition
 from gke_inference.base.manifests import Manifest
+from gke_inference.catalogue.pickers import GIE, picker_line
 from gke_inference.catalogue.versions import api
 
 # Without `x-kubernetes-…` keys: Pulumi spells those differently than the API server does.
@@ -29,17 +31,30 @@ _STATUS: Manifest = {
 }
 
 
-def definitions() -> dict[str, Manifest]:
-    """Return the definitions by role: `objective` and `rewrite`."""
+def definitions(*lines: str) -> dict[str, Manifest]:
+    """Return the definitions by role, such as `objective` and `rewrite`.
+
+    Args:
+        lines: Lines of the picker. Default: `gie`.
+    """
+    return {
+        role if line == GIE else f"{line}-{role}": made
+        for line in dict.fromkeys(lines or (GIE,))
+        for role, made in _of_line(line).items()
+    }
+
+
+def _of_line(line: str) -> dict[str, Manifest]:
+    kinds = picker_line(line).apis
     return {
         "objective": _definition(
-            "inference_objective",
+            kinds["objective"],
             "inferenceobjectives",
             {"poolRef": _pool_reference(), "priority": {"type": "integer"}},
             ["poolRef"],
         ),
         "rewrite": _definition(
-            "inference_rewrite",
+            kinds["rewrite"],
             "inferencemodelrewrites",
             {"poolRef": _pool_reference(), "rules": _rules()},
             ["poolRef", "rules"],

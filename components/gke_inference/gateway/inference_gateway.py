@@ -15,9 +15,10 @@ from gke_inference.catalogue.names import router_name
 from gke_inference.intent.settings import RequestSeconds
 from gke_inference.intent.words import Task
 from gke_inference.settings.fields import ForwardedHops, Port
+from gke_inference.sizing.pickers import router_millicores
 
 from .backends import Backends, role_of
-from .checks import GATEWAY_CLASSES, checked_gateway, listener_port
+from .checks import GATEWAY_CLASSES, checked_gateway, lines_of, listener_port, peak_load
 from .definitions import definitions
 from .edge import gateway_policy, security_policy, ssl_policy
 from .extension_timeout import extension_timeout
@@ -25,14 +26,17 @@ from .router import COMPONENT as ROUTER
 from .router import router_objects, routing_extension
 from .settings import (
     REQUESTS_PER_MINUTE,
-    CanaryPercent,
     Exposure,
     LogPercent,
+    PeakArgs,
     PickerFailure,
     PickerReplicas,
+    PickersArgs,
     Priority,
+    RequestPercent,
     RequestsPerMinute,
     RouterReplicas,
+    RoutingArgs,
     WaitSeconds,
 )
 
@@ -53,7 +57,7 @@ class RoutedCanaryArgs(TypedDict):
     version."""
     engine: NotRequired[EngineName]
     """Engine of its pods. Default: the model's engine."""
-    percent: NotRequired[CanaryPercent]
+    percent: NotRequired[RequestPercent]
     """Percentage of the other requests. Raise it once a replica is ready: the share of a version
     without a ready replica is answered with 503. Default: 0."""
 
@@ -84,6 +88,9 @@ class RoutedModelArgs(TypedDict):
     has_live_adapters: NotRequired[bool]
     """Whether adapters are uploaded while it serves. If so, only prompt paths are routed, and the
     header `X-Gateway-Base-Model-Name` routes an adapter's name to its model. Not with a canary."""
+    peak: NotRequired[PeakArgs]
+    """Most requests of the model, which determine the CPU and memory of its picker and of the body
+    router. Default: those of a small model."""
     prefill_threshold_tokens: NotRequired[Annotated[int, Field(ge=0, le=10_000_000)]]
     """For pools with prefill and decode replicas, labeled `llm-d.ai/role`: prompts with at least
     this many uncached tokens go through a prefill replica; 0 sends every prompt. Such a pool
@@ -91,6 +98,9 @@ class RoutedModelArgs(TypedDict):
     prevents clients from choosing the address that the sidecar calls."""
     priority: NotRequired[Priority]
     """Priority of the objective `POOL-interactive`. Default: 10; `POOL-batch` has -1."""
+    routing: NotRequired[RoutingArgs]
+    """How the picker of line `llm-d-router` chooses replicas. Default: by queues, KV cache,
+    prefixes and adapters."""
     task: NotRequired[Task]
     """Kind of output. Default: `generate`. The picker can read only `generate`
     requests; the load balancer spreads others over the replicas."""
@@ -158,6 +168,8 @@ class InferenceGatewayArgs(TypedDict):
     picker_replicas: NotRequired[PickerReplicas]
     """Pickers per pool. Additional pickers are on standby and take over by leader election.
     Default: 1."""
+    pickers: NotRequired[PickersArgs]
+    """Line of the pickers and their settings. Default: those of line `gie`."""
     port: NotRequired[Port]
     """Port of the listener. Default: 443 with a certificate, otherwise 80."""
     project: NotRequired[pulumi.Input[str]]
@@ -312,7 +324,10 @@ class InferenceGateway(pulumi.ComponentResource):
         gateway, namespace = args["gateway_name"], args["namespace"]
         router, replicas = router_name(gateway), args.get("router_replicas", 2)
         hops = args.get("forwarded_hops", CLIENT_OF_A_GATEWAY)
-        for obj in router_objects(router, namespace, replicas, hops):
+        loads = [load for each in args["models"] if (load := peak_load(each)) is not None]
+        for obj in router_objects(
+            router, namespace, replicas, hops, router_millicores(loads, replicas)
+        ):
             register(f"{name}-router-{role_of(obj)}", obj, self._opts)
         timeout = extension_timeout(router, namespace, ROUTER)
         limited = register(f"{name}-router-{role_of(timeout)}", timeout, self._opts)
@@ -328,7 +343,7 @@ class InferenceGateway(pulumi.ComponentResource):
             return []
         return [
             register(f"{name}-{role}-definition", obj, self._opts)
-            for role, obj in definitions().items()
+            for role, obj in definitions(*lines_of(args)).items()
         ]
 
 

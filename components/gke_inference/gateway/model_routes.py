@@ -16,6 +16,7 @@ from .settings import (
     LogPercent,
     PickerFailure,
     PickerReplicas,
+    PickersArgs,
     RouterReplicas,
     WaitSeconds,
 )
@@ -48,6 +49,8 @@ class ModelRoutesArgs(TypedDict):
     picker_replicas: NotRequired[PickerReplicas]
     """Pickers per pool. Additional pickers are on standby and take over by leader election.
     Default: 1."""
+    pickers: NotRequired[PickersArgs]
+    """As in `InferenceGateway`. Default: those of line `gie`."""
     router_replicas: NotRequired[RouterReplicas]
     """Replicas of the model catalog. Default: 2."""
 

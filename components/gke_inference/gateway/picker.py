@@ -2,9 +2,12 @@
 
 For each request, the picker scores the pool's ready replicas by queue length, free KV cache, cached
 prompt prefixes and loaded LoRA adapters, and the load balancer sends the request to the best one.
-Flags, ports and RBAC: gateway-api-inference-extension v1.5.0 (cmd/epp/runner,
-config/charts/inferencepool).
+Flags, ports and RBAC, which both lines share: gateway-api-inference-extension v1.5.0
+(cmd/epp/runner, config/charts/inferencepool) and llm-d-router v0.10.0 (cmd/epp/runner,
+pkg/epp/server, config/charts/routerlib). What one line has alone is in `llm_d_config`.
 """
+
+from dataclasses import dataclass, field
 
 from gke_inference.base.manifests import (
     HARDENED_CONTAINER,
@@ -24,10 +27,20 @@ from gke_inference.base.manifests import (
     spread,
 )
 from gke_inference.catalogue.engines import Metrics, engine
+from gke_inference.catalogue.pickers import GIE, PickerLine, picker_line
 from gke_inference.catalogue.versions import api, image
+from gke_inference.sizing.pickers import USUAL_PICKER, Resources
 
+from .llm_d_config import (
+    Routing,
+    llm_d_config,
+    llm_d_flags,
+    predictor_environment,
+    predictor_sidecars,
+    predictor_volumes,
+)
 from .picker_config import FlowControl, picker_config
-from .picker_roles import PICKER_IMAGE, metric_args, roles_config
+from .picker_roles import metric_args, roles_config
 
 PORT = 9002
 HEALTH_PORT = 9003
@@ -42,6 +55,18 @@ _SERVICE_PORTS = [
 _DISTROLESS_NONROOT_USER = 65532
 
 
+@dataclass(frozen=True)
+class PickerSetup:
+    """How a picker routes, and what it may use."""
+
+    line: str = GIE
+    """Line of the picker, as in a stack."""
+    routing: Routing = field(default_factory=Routing)
+    """Features of the line `llm-d-router`."""
+    resources: Resources = USUAL_PICKER
+    """CPU and memory that it requests."""
+
+
 def picker_objects(
     name: str,
     namespace: str,
@@ -53,6 +78,7 @@ def picker_objects(
     threshold_tokens: int | None = None,
     metrics: Metrics | None = None,
     flow: FlowControl | None = None,
+    setup: PickerSetup | None = None,
 ) -> list[Manifest]:
     """Return ServiceAccount, Role, RoleBinding, ConfigMap, Deployment, Service, PodMonitoring.
 
@@ -60,21 +86,34 @@ def picker_objects(
     a Deployment never has all replicas ready, so nothing waits for it or its Service. Replicas run
     on different nodes and have no disruption budget: with one ready pod, a budget of one would
     block draining the leader's node. A terminating picker observes its responses to their end, at
-    most `timeout_seconds` (gateway-api-inference-extension#614). With `threshold_tokens`, it is
-    llm-d's picker, for a pool of prefill and decode replicas.
+    most `timeout_seconds` (gateway-api-inference-extension#614). With `threshold_tokens`, the pool
+    has prefill and decode replicas.
     """
+    setup = setup or PickerSetup()
+    line, names = picker_line(setup.line), metrics or engine("vllm").metrics
     labels = labels_for(name, COMPONENT)
     is_highly_available = replicas > 1
     args = picker_args(namespace, pool, is_highly_available=is_highly_available)
-    files = {CONFIG_FILE: picker_config(has_adapters=has_adapters, metrics=metrics, flow=flow)}
-    picker = "endpoint_picker"
-    if threshold_tokens is not None:
-        files, picker = {CONFIG_FILE: roles_config(threshold_tokens)}, PICKER_IMAGE
-        args += metric_args(metrics or engine("vllm").metrics)
+    picker = line.image if threshold_tokens is None else line.roles_image
+    if setup.line != GIE:
+        args += llm_d_flags(setup.routing)
+        config = llm_d_config(
+            names,
+            setup.routing,
+            has_adapters=has_adapters,
+            flow=flow,
+            threshold_tokens=threshold_tokens,
+        )
+    elif threshold_tokens is None:
+        config = picker_config(has_adapters=has_adapters, metrics=metrics, flow=flow)
+    else:
+        config = roles_config(threshold_tokens)
+        args += metric_args(names)
+    files = {CONFIG_FILE: config}
     annotations = SKIP_AWAIT if is_highly_available else None
     return [
         manifest("service_account", name, namespace, labels=labels),
-        manifest("role", name, namespace, labels=labels, rules=_rules(is_highly_available)),
+        manifest("role", name, namespace, labels=labels, rules=_rules(line, is_highly_available)),
         role_binding(name, name, [service_account(name, namespace)], namespace, labels=labels),
         manifest("config_map", name, namespace, labels=labels, data=files),
         deployment(
@@ -82,7 +121,7 @@ def picker_objects(
             namespace,
             COMPONENT,
             {
-                **_pod(name, picker, args, is_highly_available=is_highly_available),
+                **_pod(name, picker, args, setup, is_highly_available=is_highly_available),
                 "terminationGracePeriodSeconds": grace_seconds(timeout_seconds),
             },
             replicas,
@@ -117,10 +156,13 @@ def picker_args(namespace: str, pool: str, *, is_highly_available: bool) -> list
     return args
 
 
-def _pod(name: str, picker: str, args: list[str], *, is_highly_available: bool) -> Manifest:
+def _pod(
+    name: str, picker: str, args: list[str], setup: PickerSetup, *, is_highly_available: bool
+) -> Manifest:
     liveness, readiness = ("inference-extension", "inference-extension")
     if is_highly_available:
         liveness, readiness = ("liveness", "readiness")
+    predicts, resources = setup.routing.predicts_latency, setup.resources
     return {
         "containers": [
             {
@@ -128,6 +170,7 @@ def _pod(name: str, picker: str, args: list[str], *, is_highly_available: bool) 
                 "env": [
                     _field("NAMESPACE", "metadata.namespace"),
                     _field("POD_NAME", "metadata.name"),
+                    *(predictor_environment() if predicts else []),
                 ],
                 "image": image(picker).reference,
                 "livenessProbe": {
@@ -144,21 +187,33 @@ def _pod(name: str, picker: str, args: list[str], *, is_highly_available: bool) 
                     "periodSeconds": 2,
                 },
                 "resources": {
-                    "limits": {"memory": "4Gi"},
-                    "requests": {"cpu": "500m", "memory": "1Gi"},
+                    "limits": {"memory": _quantity(resources.limit_mib)},
+                    "requests": {
+                        "cpu": f"{resources.millicores}m",
+                        "memory": _quantity(resources.memory_mib),
+                    },
                 },
                 "securityContext": HARDENED_CONTAINER,
                 "volumeMounts": [{"mountPath": "/config", "name": "config", "readOnly": True}],
-            }
+            },
+            *(predictor_sidecars() if predicts else []),
         ],
         "securityContext": hardened_pod(_DISTROLESS_NONROOT_USER),
         "serviceAccountName": name,
         **({"topologySpreadConstraints": spread(name)} if is_highly_available else {}),
-        "volumes": [{"configMap": {"name": name}, "name": "config"}],
+        "volumes": [
+            {"configMap": {"name": name}, "name": "config"},
+            *(predictor_volumes() if predicts else []),
+        ],
     }
 
 
-def _rules(is_highly_available: bool) -> list[Manifest]:
+def _quantity(mib: int) -> str:
+    gib, rest = divmod(mib, 1024)
+    return f"{mib}Mi" if rest else f"{gib}Gi"
+
+
+def _rules(line: PickerLine, is_highly_available: bool) -> list[Manifest]:
     read = ["get", "list", "watch"]
     rules: list[Manifest] = [
         {"apiGroups": [""], "resources": ["pods"], "verbs": read},
@@ -168,7 +223,7 @@ def _rules(is_highly_available: bool) -> list[Manifest]:
             "verbs": read,
         },
         {
-            "apiGroups": [api("inference_objective").group],
+            "apiGroups": [api(line.apis["objective"]).group],
             "resources": ["inferenceobjectives", "inferencemodelrewrites"],
             "verbs": read,
         },

@@ -1,4 +1,4 @@
-"""The configuration file of a pool's endpoint picker.
+"""The configuration file of an endpoint picker of the line `gie`.
 
 Plugin types and parameters: gateway-api-inference-extension v1.5.0 (cmd/epp/runner, pkg/epp).
 """
@@ -9,6 +9,7 @@ import yaml
 
 from gke_inference.base.manifests import Manifest
 from gke_inference.catalogue.engines import Metrics, engine
+from gke_inference.catalogue.pickers import GIE, picker_line
 from gke_inference.catalogue.versions import api
 
 # Chosen in the routing laboratory: docs/adr/0006-picker-configuration.md. KV cache use tells small
@@ -41,7 +42,9 @@ class FlowControl:
     """Requests wait in the picker, one queue for each client, until a replica has room."""
 
     max_wait_seconds: int
-    """Seconds after which the picker rejects a waiting request with 503."""
+    """Seconds after which the picker rejects a waiting request."""
+    max_requests: int | None = None
+    """Most waiting requests of a priority. Line `llm-d-router` only, whose default is 5,000."""
 
 
 def picker_config(
@@ -55,11 +58,9 @@ def picker_config(
     """
     names = metrics or engine("vllm").metrics
     knows_adapters = has_adapters and names.adapters is not None
-    weights = dict(_ADAPTER_WEIGHTS if knows_adapters else _WEIGHTS)
-    if names.kv_cache is None:
-        del weights["kv-cache-utilization-scorer"]
+    weights = scorer_weights(names, has_adapters=has_adapters)
     plugins: list[Manifest] = [
-        {"type": "core-metrics-extractor", "parameters": _metric_names(names, knows_adapters)},
+        {"type": "core-metrics-extractor", "parameters": metric_names(names, knows_adapters)},
         {
             "type": "approx-prefix-cache-producer",
             "parameters": {
@@ -72,7 +73,7 @@ def picker_config(
         *({"type": name} for name in weights),
     ]
     profile = [{"pluginRef": name, "weight": weight} for name, weight in weights.items()]
-    kind = api("picker_config")
+    kind = api(picker_line(GIE).apis["config"])
     document: Manifest = {
         "apiVersion": kind.api_version,
         "kind": kind.kind,
@@ -80,12 +81,21 @@ def picker_config(
         "schedulingProfiles": [{"name": "default", "plugins": profile}],
     }
     if flow is not None:
-        plugins += _flow_plugins()
+        plugins += flow_plugins()
         document |= _flow_settings(flow)
     return yaml.safe_dump(document, sort_keys=False)
 
 
-def _metric_names(names: Metrics, knows_adapters: bool) -> Manifest:
+def scorer_weights(metrics: Metrics, *, has_adapters: bool) -> dict[str, int]:
+    """Return the weights of the scorers for which the engine has metrics."""
+    knows_adapters = has_adapters and metrics.adapters is not None
+    weights = dict(_ADAPTER_WEIGHTS if knows_adapters else _WEIGHTS)
+    if metrics.kv_cache is None:
+        del weights["kv-cache-utilization-scorer"]
+    return weights
+
+
+def metric_names(names: Metrics, knows_adapters: bool) -> Manifest:
     """Return the parameters of the metrics extractor. An empty name is not read."""
     return {
         "defaultEngine": _ENGINE,
@@ -102,7 +112,8 @@ def _metric_names(names: Metrics, knows_adapters: bool) -> Manifest:
     }
 
 
-def _flow_plugins() -> list[Manifest]:
+def flow_plugins() -> list[Manifest]:
+    """Return the policy of turns and the detector of a full pool."""
     return [
         {"type": _FAIRNESS},
         {
@@ -123,12 +134,19 @@ def _flow_settings(flow: FlowControl) -> Manifest:
     return {
         "featureGates": ["flowControl"],
         "flowControl": {
-            "defaultPriorityBand": {
-                "priority": 0,  # required, and without effect in the template of all priorities
-                "fairnessPolicyRef": _FAIRNESS,
-                "maxBytes": _QUEUED_BYTES,
-            },
+            "defaultPriorityBand": flow_band(flow),
             "defaultRequestTTL": f"{flow.max_wait_seconds}s",
         },
         "saturationDetector": {"pluginRef": _DETECTOR},
+    }
+
+
+def flow_band(flow: FlowControl) -> Manifest:
+    """Return the template of the queues of a priority."""
+    requests = {} if flow.max_requests is None else {"maxRequests": str(flow.max_requests)}
+    return {
+        "priority": 0,  # required, and without effect in the template of all priorities
+        "fairnessPolicyRef": _FAIRNESS,
+        "maxBytes": _QUEUED_BYTES,
+        **requests,
     }

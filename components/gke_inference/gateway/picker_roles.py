@@ -1,4 +1,4 @@
-"""The picker's configuration for a pool of prefill and decode replicas.
+"""The configuration of a picker of the line `gie` for a pool of prefill and decode replicas.
 
 Plugin types and parameters are those of llm-d-inference-scheduler v0.4.0, which is the upstream
 picker v1.2.0 with additional llm-d plugins.
@@ -8,19 +8,19 @@ import yaml
 
 from gke_inference.base.manifests import Manifest
 from gke_inference.catalogue.engines import Metrics
+from gke_inference.catalogue.pickers import GIE, picker_line
 from gke_inference.catalogue.versions import api
 
-PICKER_IMAGE = "disaggregating_picker"
 _CHARACTERS_PER_TOKEN = 4
 _BLOCK_TOKENS = 16
 _LONGEST_PREFIX_BLOCKS = 4096
-_DECODE_WEIGHTS = {
+DECODE_WEIGHTS = {
     "prefix-cache-scorer": 2,
     "queue-scorer": 1,
     "kv-cache-utilization-scorer": 2,
 }
 # The cache of prefill replicas is not tracked: the picker records only decode replicas.
-_PREFILL_WEIGHTS = {"queue-scorer": 2, "kv-cache-utilization-scorer": 1}
+PREFILL_WEIGHTS = {"queue-scorer": 2, "kv-cache-utilization-scorer": 1}
 
 
 def metric_args(metrics: Metrics) -> list[str]:
@@ -74,15 +74,15 @@ def roles_config(threshold_tokens: int) -> str:
             },
         },
     ]
-    kind = api("picker_config")
+    kind = api(picker_line(GIE).apis["config"])
     return yaml.safe_dump(
         {
             "apiVersion": kind.api_version,
             "kind": kind.kind,
             "plugins": plugins,
             "schedulingProfiles": [
-                _profile("prefill", _PREFILL_WEIGHTS),
-                _profile("decode", _DECODE_WEIGHTS),
+                _profile("prefill", PREFILL_WEIGHTS),
+                _profile("decode", DECODE_WEIGHTS),
             ],
         },
         sort_keys=False,

@@ -22,6 +22,7 @@ from gke_inference.base.manifests import (
     service,
 )
 from gke_inference.catalogue.versions import api, image
+from gke_inference.sizing.pickers import USUAL_ROUTER_MILLICORES
 
 from .body_memory import ROUTER
 
@@ -43,12 +44,18 @@ GKE rejects `^` and `|` in a condition, which limits `matches`."""
 _NONROOT_USER = 65532
 
 
-def router_objects(name: str, namespace: str, replicas: int, hops: int) -> list[Manifest]:
+def router_objects(
+    name: str,
+    namespace: str,
+    replicas: int,
+    hops: int,
+    millicores: int = USUAL_ROUTER_MILLICORES,
+) -> list[Manifest]:
     """Return the account, Deployment, budget, Service, HealthCheckPolicy and PodMonitoring.
 
     The account has no role, since the router does not call the API server. Without a router no
     request is routed, so its replicas never share a node. `hops` is the position of a client's
-    address in X-Forwarded-For, counted from the end.
+    address in X-Forwarded-For, counted from the end, and `millicores` the CPU of each replica.
     """
     labels = labels_for(name, COMPONENT)
     # HTTP2 here means TLS: the router serves with a self-signed certificate.
@@ -64,7 +71,7 @@ def router_objects(name: str, namespace: str, replicas: int, hops: int) -> list[
             name,
             namespace,
             COMPONENT,
-            available(name, _pod(name, hops), LONGEST_GRACE_SECONDS),
+            available(name, _pod(name, hops, millicores), LONGEST_GRACE_SECONDS),
             replicas,
         ),
         disruption_budget(name, namespace, COMPONENT),
@@ -145,7 +152,7 @@ def routing_extension(
     )
 
 
-def _pod(name: str, hops: int) -> Manifest:
+def _pod(name: str, hops: int, millicores: int) -> Manifest:
     probe: Manifest = {"grpc": {"port": HEALTH_PORT}}
     return {
         "automountServiceAccountToken": False,
@@ -162,7 +169,7 @@ def _pod(name: str, hops: int) -> Manifest:
                 "readinessProbe": {**probe, "periodSeconds": 2},
                 "resources": {
                     "limits": {"memory": f"{ROUTER.limit_mib}Mi"},
-                    "requests": {"cpu": "200m", "memory": "128Mi"},
+                    "requests": {"cpu": f"{millicores}m", "memory": "128Mi"},
                 },
                 "securityContext": HARDENED_CONTAINER,
             }

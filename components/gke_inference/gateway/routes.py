@@ -6,15 +6,17 @@ routes.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from gke_inference.base.manifests import SKIP_AWAIT, Manifest, labels_for, manifest, service
 from gke_inference.catalogue.load_balancing import CATALOGUE_PATH, health_path
+from gke_inference.catalogue.pickers import picker_line
 from gke_inference.catalogue.response_headers import hidden_headers
 from gke_inference.catalogue.versions import ApiKind, api
 
 from .picker import PORT as PICKER_PORT
+from .picker import PickerSetup
 from .router import MODEL_HEADER
 from .settings import PRIORITY
 
@@ -71,6 +73,15 @@ class RoutedCanary:
 
 
 @dataclass(frozen=True)
+class RoutedNext:
+    """A second pool over the replicas of a model, whose picker is of another line."""
+
+    setup: PickerSetup
+    percent: int
+    pool_name: str
+
+
+@dataclass(frozen=True)
 class RoutedModel:
     """One model behind the gateway, with all defaults resolved."""
 
@@ -93,6 +104,10 @@ class RoutedModel:
     """Whether its pods speak the Open Inference Protocol, which names the model in the path."""
     grpc_port: int | None = None
     """Port of its pods for gRPC, or None."""
+    setup: PickerSetup = field(default_factory=PickerSetup)
+    """Line, routing and size of its picker."""
+    next: RoutedNext | None = None
+    """Second picker over the same replicas, with a share of the requests."""
 
     @property
     def paths(self) -> list[Manifest]:
@@ -138,6 +153,20 @@ class RoutedModel:
     def grpc_ref(self, pool_name: str, weight: int) -> Manifest:
         """Return a route's reference to the Service of a pool for gRPC."""
         return api("service").reference(grpc_name(pool_name), port=self.grpc_port, weight=weight)
+
+
+def next_model(model: RoutedModel) -> RoutedModel:
+    """Return a model as its second picker sees it: the same replicas in a pool of its own.
+
+    Both pools select the same pods. Each picker counts its own requests, and reads the metrics of
+    the replicas, which count those of both.
+
+    Raises:
+        ValueError: The model has no second picker.
+    """
+    if model.next is None:
+        raise ValueError(f"{model.pool_name} has no second picker")
+    return replace(model, next=None, pool_name=model.next.pool_name, setup=model.next.setup)
 
 
 def pool(
@@ -217,13 +246,13 @@ def routes(
     """Return the HTTPRoutes of a model: `POOL`, then `POOL-2` and so on with many adapters.
 
     Only the paths of clients are routed, so clients cannot reach `/metrics` or an engine's
-    developer endpoints. A canary gets its percentage for every name. It is listed even with 0, so
-    that changing the number changes only weights.
+    developer endpoints. A canary, or a second picker, gets its percentage for every name. It is
+    listed even with 0, so that changing the number changes only weights.
     """
     weights = {model.pool_name: 1}
-    if model.canary is not None:
-        share = model.canary.percent
-        weights = {model.pool_name: 100 - share, model.canary.pool_name: share}
+    second = model.canary or model.next
+    if second is not None:
+        weights = {model.pool_name: 100 - second.percent, second.pool_name: second.percent}
     backends = [model.backend_ref(*each) for each in weights.items()]
     matches = [
         {**name_match(name), "path": path} for name in model.served_names for path in model.paths
@@ -316,10 +345,11 @@ def objectives(model: RoutedModel, namespace: str) -> list[Manifest]:
     if not model.is_picked:
         return []
     reference = model.backend.reference(model.pool_name)
+    kind = picker_line(model.setup.line).apis["objective"]
     priorities = {"batch": BATCH_PRIORITY, "interactive": model.priority}
     return [
         manifest(
-            "inference_objective",
+            kind,
             f"{model.pool_name}-{name}",
             namespace,
             labels=labels_for(model.pool_name, "model-objective"),

@@ -1,17 +1,18 @@
 """Settings of gateways, which stacks and components share."""
 
-from typing import Annotated, Final, TypedDict
+from typing import Annotated, Final, NotRequired, TypedDict
 
 from pydantic import Field
 
+from gke_inference.catalogue.pickers import PickerLineName
 from gke_inference.settings import Word
 
 LONGEST_WAIT_SECONDS: Final = 9
 """Longest time that a request may wait in a picker. The longest documented timeout of a load
 balancer's callout is 10 seconds, and whether it applies to pickers is not documented
 (docs.cloud.google.com/service-extensions/docs/quotas)."""
-CanaryPercent = Annotated[int, Field(ge=0, le=100)]
-"""Share of the requests of a canary."""
+RequestPercent = Annotated[int, Field(ge=0, le=100)]
+"""Share of the requests, of a canary or a second picker."""
 LogPercent = Annotated[float, Field(ge=0, le=100)]
 """Percentage of requests in the access log of a load balancer."""
 LOG_PERCENT: Final = 100.0
@@ -20,6 +21,18 @@ PickerReplicas = Annotated[int, Field(ge=1, le=5)]
 Priority = Annotated[int, Field(ge=0, le=1_000_000)]
 """Priority when the queues are full."""
 PRIORITY: Final = 10
+DrainSeconds = Annotated[int, Field(ge=0, le=600)]
+"""Time that a picker continues to answer after its end was requested."""
+MostQueued = Annotated[int, Field(ge=1, le=100_000)]
+"""Requests of a priority that wait in a picker at most."""
+SessionHeader = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,62}$")]
+"""Lowercase name of a request header."""
+IdleSeconds = Annotated[int, Field(ge=1, le=86_400)]
+"""Time after which an unused session is forgotten."""
+RequestsPerSecond = Annotated[float, Field(gt=0, le=100_000)]
+"""Requests that begin in a second."""
+MeanTokens = Annotated[int, Field(ge=1, le=10_000_000)]
+"""Mean number of tokens."""
 RequestsPerMinute = Annotated[int, Field(ge=1, le=1_000_000)]
 """Requests per minute from one IP address to one backend before 429 responses."""
 REQUESTS_PER_MINUTE: Final = 600
@@ -56,3 +69,56 @@ class ProxyCallersArgs(TypedDict):
     """Namespace of the Managed Prometheus collectors."""
     proxies_cidr: str
     """Range of the load balancer's proxies: the region's proxy-only subnet."""
+
+
+class NextPickerArgs(TypedDict):
+    """A second picker for each pool, of the line to move to."""
+
+    line: PickerLineName
+    """Its line."""
+    percent: NotRequired[RequestPercent]
+    """Percentage of requests that it gets. Default: 0."""
+
+
+class PickersArgs(TypedDict):
+    """The endpoint pickers of all pools."""
+
+    drain_seconds: NotRequired[DrainSeconds]
+    """Line `llm-d-router`: seconds that a picker continues to answer after its end was requested.
+    Default: 30."""
+    line: NotRequired[PickerLineName]
+    """Line of the picker: `gie`, of gateway-api-inference-extension, or `llm-d-router`, its
+    successor. Default: `gie`."""
+    max_queued: NotRequired[MostQueued]
+    """With `fairnessWaitSeconds`: requests of a priority that wait at most; a picker rejects more
+    with 429. Default: 5,000 with line `llm-d-router`, and no limit with `gie`."""
+    next: NotRequired[NextPickerArgs]
+    """Second picker for each pool, over the same replicas, with a share of the requests. Not with a
+    canary. Default: none."""
+
+
+class PeakArgs(TypedDict):
+    """Most requests of a model, which determine the size of its picker."""
+
+    answer_tokens: MeanTokens
+    """Mean tokens of an answer."""
+    prompt_tokens: MeanTokens
+    """Mean tokens of a prompt."""
+    replicas: Annotated[int, Field(ge=1)]
+    """Most replicas of the model."""
+    requests_per_second: RequestsPerSecond
+    """Requests that begin in a second."""
+
+
+class RoutingArgs(TypedDict):
+    """How the picker of line `llm-d-router` chooses replicas of a model."""
+
+    predicts_latency: NotRequired[bool]
+    """Whether latencies are predicted for each replica, and requests with the headers
+    `x-llm-d-slo-ttft-ms` and `x-llm-d-slo-tpot-ms` go where they are met. All replicas must have
+    the same hardware. Default: false."""
+    session_header: NotRequired[SessionHeader]
+    """Header with the id of a session, whose requests go to the replica that answered the last one.
+    Default: no sessions."""
+    session_idle_seconds: NotRequired[IdleSeconds]
+    """Seconds after which an unused session is forgotten. Default: 300."""

@@ -12,6 +12,7 @@ from gke_inference.base.inputs import under
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.labels import MANAGED_BY
 from gke_inference.catalogue.load_balancing import HEALTH_PATH
+from gke_inference.catalogue.pickers import PickerLineName
 from gke_inference.catalogue.problems import join
 from gke_inference.personal.settings import TrainSeconds
 from gke_inference.settings.fields import Channel, EmailAddress, Port
@@ -102,6 +103,10 @@ class AlertsArgs(TypedDict):
     personal_train_seconds: NotRequired[TrainSeconds]
     """Maximum time of its training jobs (`PersonalWorkerArgs.train_seconds`); an alert fires at
     half of it. Default: 14400."""
+    has_next_picker: NotRequired[bool]
+    """Whether each model has a second picker, `JOB-next-picker`. Default: false."""
+    picker: NotRequired[PickerLineName]
+    """Line of the pickers, whose metrics are read. Default: `gie`."""
     queue_clusters: NotRequired[list[str]]
     """Clusters with job queues (`QueueOperator` with `metrics_namespace`). Default: none."""
     queue_limit: NotRequired[QueueLimit]

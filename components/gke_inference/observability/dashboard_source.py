@@ -143,7 +143,11 @@ def _dashboard(page: dict[str, Any], scope: Scope, window: str) -> Dashboard:
 def _panel(panel: dict[str, Any], scope: Scope, window: str) -> Panel:
     _check(panel)
     queries = [
-        Query(fill(query["expr"], scope, window), query["legend"], query.get("role") == "limit")
+        Query(
+            fill(query["expr"], scope, window),
+            fill(query["legend"], scope, window),
+            query.get("role") == "limit",
+        )
         for query in panel["queries"]
     ]
     return Panel(

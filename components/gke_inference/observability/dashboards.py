@@ -12,6 +12,7 @@ from gke_inference.base.checked import checked
 from gke_inference.base.inputs import under
 from gke_inference.catalogue.engines import VLLM, EngineName
 from gke_inference.catalogue.labels import MANAGED_BY
+from gke_inference.catalogue.pickers import GIE, PickerLineName
 from gke_inference.intent.settings import RequestSeconds
 from gke_inference.personal.settings import TRAIN_SECONDS
 
@@ -38,6 +39,8 @@ class ObservedModelArgs(TypedDict):
     """Whether several models of a server have chips of their own. Default: false."""
     has_picker: NotRequired[bool]
     """Whether a picker named `JOB-picker` chooses its replicas. Default: true."""
+    picker_limit_mib: NotRequired[Annotated[int, Field(ge=1)]]
+    """Memory limit of its picker, which a chart shows and an alert watches. Default: neither."""
     roles: NotRequired[list[str]]
     """Values of the label `role` of its series, such as `decode` and `prefill`, which alerts
     distinguish. Default: none, all replicas have the same role."""
@@ -77,6 +80,10 @@ class DashboardsArgs(TypedDict):
     """Whether a `GlobalFront` is before the gateways. Default: false."""
     guards: NotRequired[bool]
     """Whether that gate calls guards (`NemoGuardrails`). Default: false."""
+    has_next_picker: NotRequired[bool]
+    """Whether each model has a second picker, `JOB-next-picker`. Default: false."""
+    picker: NotRequired[PickerLineName]
+    """Line of the pickers whose metrics are shown. Default: `gie`."""
     queue_clusters: NotRequired[list[str]]
     """Clusters with job queues (`QueueOperator` with `metrics_namespace`). Default: none."""
     queue_limit: NotRequired[QueueLimit]
@@ -136,7 +143,9 @@ def scope_of(models: list[ObservedModelArgs], namespace: str, settings: object) 
         has_fallbacks=bool(given.get("fallbacks", False)),
         kafka_streams=tuple(sorted(given.get("kafka_streams") or ())),
         hostname=given.get("hostname"),
+        has_next_picker=bool(given.get("has_next_picker", False)),
         namespace=namespace,
+        picker=given.get("picker", GIE),
         personal=given.get("personal_images"),
         personal_train_seconds=given.get("personal_train_seconds", TRAIN_SECONDS),
         queue_clusters=tuple(sorted(given.get("queue_clusters") or ())),
@@ -154,6 +163,7 @@ def _facts(model: ObservedModelArgs) -> ModelFacts:
         has_own_chips=bool(model.get("has_own_chips", False)),
         is_picked=bool(model.get("has_picker", True)),
         job=model["job"],
+        picker_limit_mib=model.get("picker_limit_mib"),
         predict_seconds=model.get("predict_seconds"),
         prices=dict(model.get("prices", {})),
         roles=tuple(model.get("roles", [])),

@@ -14,6 +14,7 @@ from string import Template
 
 from gke_inference.catalogue.engines import TRITON_SERVER, engine, series
 from gke_inference.catalogue.load_balancing import balancers
+from gke_inference.catalogue.pickers import GIE, picker_line
 
 KV_CACHE_FULL = 0.95
 """KV cache utilization above which requests wait or are preempted."""
@@ -71,6 +72,8 @@ class ModelFacts:
     """Whether several models of a server have chips of their own."""
     is_picked: bool = True
     """Whether a picker chooses its replicas."""
+    picker_limit_mib: int | None = None
+    """Memory limit of its picker, for an alert before it is exceeded; None without one."""
     roles: tuple[str, ...] = ()
     """Values of the label `role` of its series; none if all replicas have the same role."""
     prices: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -122,6 +125,10 @@ class Scope:
     """Clusters with job queues."""
     hostname: str | None = None
     """Public hostname of the endpoint, or None."""
+    picker: str = GIE
+    """Line of the pickers whose metrics are shown."""
+    has_next_picker: bool = False
+    """Whether each model has a second picker, `JOB-next-picker`."""
     queue_limit: int = 20
     """Waiting requests per replica considered too many."""
     subscriptions: tuple[str, ...] = ()
@@ -149,6 +156,7 @@ class Scope:
             "own_chips": any(model.has_own_chips for model in self.models),
             "cost_limit": self.cost_limit_usd_per_hour is not None,
             "hostname": self.hostname is not None and self.exposure == "external",
+            "picker_limits": any(model.picker_limit_mib is not None for model in self.models),
             "pairs": any(model.is_paired for model in self.models),
             "personal": self.personal is not None,
             "predictions": any(model.predict_seconds is not None for model in self.models),
@@ -277,6 +285,10 @@ def _words(scope: Scope, window: str) -> dict[str, str]:
         f"sum by (job) ({answering} * on (top_level_controller_name) group_left () "
         f"({constants('top_level_controller_name', priced)}))"
     )
+    line, second = (
+        picker_line(scope.picker),
+        "(-next)?-picker" if scope.has_next_picker else "-picker",
+    )
     balancer = balancers(scope.exposure, has_front=scope.has_front).clients.series
     return {
         **rates,
@@ -286,7 +298,7 @@ def _words(scope: Scope, window: str) -> dict[str, str]:
         "absent_queues": _absent_queues(scope),
         "absent_streams": _absent_streams(scope),
         "absent_models": _absent(scope, None, ""),
-        "absent_pickers": _absent(scope, "inference_pool_ready_pods", "-picker"),
+        "absent_pickers": _absent(scope, picker_line(scope.picker).metrics["ready"], "-picker"),
         "batch_engines": 'namespace=~"jobs-.+",job=~"batch-.+"',
         "batches": f'namespace=~"{scope.namespace}|jobs-.+"',
         "cost_limit": f"{scope.cost_limit_usd_per_hour or 0:g}",
@@ -311,7 +323,10 @@ def _words(scope: Scope, window: str) -> dict[str, str]:
         f'subscription_id=~"{scope.personal}(-erasures)?-dead-letters"',
         "personal_limit": str(scope.personal_train_seconds // 2),
         "personal_sets": f'{_SUBSCRIPTION},subscription_id="{scope.personal}"',
-        "pickers": f'{inside},job=~"({_any(m.job for m in scope.models if m.is_picked)})-picker"',
+        "picker_limit": constants("job", _picker_limits(scope)),
+        "pickers": f'{inside},job=~"({_any(m.job for m in scope.models if m.is_picked)}){second}"',
+        **{f"picker_{word}": name for word, name in line.metrics.items()},
+        **{f"picker_label_{word}": name for word, name in line.labels.items()},
         "pods": f'{inside},pod=~"({_any(deployments)})-.*"',
         "router": f'{inside},job="{scope.body_router}"',
         "predictive": f'{inside},job=~"{_jobs(scope, TRITON_SERVER)}"',
@@ -340,6 +355,17 @@ def constants(label: str, values: Mapping[str, float]) -> str:
 def _seconds(scope: Scope, name: str) -> dict[str, float]:
     promised = {model.job: getattr(model, name) for model in scope.models}
     return {job: value / 1000 for job, value in promised.items() if value is not None}
+
+
+def _picker_limits(scope: Scope) -> dict[str, float]:
+    """Return the memory limit of each picker in bytes, by its job."""
+    ends = ("-picker", "-next-picker") if scope.has_next_picker else ("-picker",)
+    return {
+        f"{model.job}{end}": float(model.picker_limit_mib << 20)
+        for model in scope.models
+        if model.picker_limit_mib is not None
+        for end in ends
+    }
 
 
 def _jobs(scope: Scope, engine_name: str) -> str:

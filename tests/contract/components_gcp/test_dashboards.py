@@ -273,7 +273,7 @@ def test_every_word_is_used_and_every_used_one_is_known():
         file.read_text()
         for file in FOLDER.parents[2].glob("components/gke_inference/*/data/**/*.yaml")
     )
-    used = set(re.findall(r"\$(\w+)", text)) - {"1"}
+    used = set(re.findall(r"\$\{?(\w+)", text)) - {"1"}
     assert promql.words() == used - {"words"}
 
 

@@ -127,6 +127,7 @@ ABOUT: dict[str, dict[str, int]] = {
     "guardrails/guarded": {"GCPTrafficExtension": 1, "NemoGuardrails": 2, "Template": 1},
     "image-models": {"HTTPRoute": 2, "HorizontalPodAutoscaler": 1, "InferencePool": 0},
     "kv-offload": {"CapacityBuffer": 1, "Instance": 1, "PersistentVolumeClaim": 1},
+    "llm-d-router": {"InferenceObjective": 2, "InferencePool": 1, "CustomResourceDefinition": 2},
     "multi-host/slices": {"LeaderWorkerSet": 1, "MutatingWebhookConfiguration": 1},
     "queues": QUEUES,
     "sdxl": {"HTTPRoute": 2, "HealthCheckPolicy": 3, "InferencePool": 0},

@@ -37,13 +37,17 @@ from twin.world.rules import Rules
 _INHERITED = ("PATH", "HOME", "LANG", "SSL_CERT_FILE", "TMPDIR", "GKE_INFERENCE_TWIN_DIR")
 _SECRETS = "SECRET_MANAGER_ENDPOINT"
 _KEYS = "IAP_KEYS"
+_CONFIG = "config-file"
 _READS = "refresh-metrics-interval"
 _NOT_FOUND = 127
 """Exit code of a shell whose program does not exist (POSIX, Shell Command Language 2.8.2)."""
+_PICKERS = (Kind.PICKER, Kind.PD_PICKER, Kind.LLM_D_ROUTER)
+_PICKER_PORTS = {"grpc-port": 9002, "grpc-health-port": 9003, "metrics-port": 9090}
+_ROLES_HANDLER = "disagg-profile-handler"
+_ROLES_VARIABLE = "LLM_D_ROUTER_ROLES"
 # flag that moves each port, with the port it has by default
 _PORT_FLAGS = {
-    Kind.PICKER: {"grpc-port": 9002, "grpc-health-port": 9003, "metrics-port": 9090},
-    Kind.PD_PICKER: {"grpc-port": 9002, "grpc-health-port": 9003, "metrics-port": 9090},
+    **dict.fromkeys(_PICKERS, _PICKER_PORTS),
     Kind.ROUTER: {"grpc-port": 9004, "grpc-health-port": 9005, "metrics-port": 9090},
     Kind.CALLOUT: {"grpc-port": 9010, "health-port": 9011, "metrics-port": 9012},
 }
@@ -209,7 +213,7 @@ def _upstream(container: JsonObject, kind: Kind, place: Place) -> Launch:
     flags = _PORT_FLAGS[kind]
     ports: dict[int, tuple[str, int]] = {}
     arguments, found = split_flags(given, set(flags))
-    if kind in (Kind.PICKER, Kind.PD_PICKER):
+    if kind in _PICKERS:
         arguments += _reads(arguments, place.rules)
     for flag, default in flags.items():
         moved = free_port()
@@ -223,16 +227,27 @@ def _upstream(container: JsonObject, kind: Kind, place: Place) -> Launch:
     return Launch(
         kind,
         place.filtered([str(place.tool(kind.value)), *arguments]),  # it has no flag for loopback
-        {**_base(place), "KUBECONFIG": str(place.kubeconfig)},
+        {**_base(place), **_roles(kind, arguments, place), "KUBECONFIG": str(place.kubeconfig)},
         ports,
         needs_kubeconfig=True,
     )
 
 
+def _roles(kind: Kind, arguments: list[str], place: Place) -> dict[str, str]:
+    """Return the picker of prefill and decode replicas, for one that cannot do without it."""
+    _, found = split_flags(arguments, {_CONFIG})
+    config = Path(found.get(_CONFIG, ""))
+    if kind is not Kind.LLM_D_ROUTER or not config.is_file():
+        return {}
+    if _ROLES_HANDLER not in config.read_text():
+        return {}
+    return {_ROLES_VARIABLE: str(place.tool(Kind.PD_PICKER.value))}
+
+
 def _reads(arguments: list[str], rules: Rules) -> list[str]:
     """Return the flag with which a picker reads metrics less often. Rule: agent.picker.reads."""
-    _, found = split_flags(arguments, {_READS, "config-file"})
-    if _READS in found or _has_queues(Path(found.get("config-file", ""))):
+    _, found = split_flags(arguments, {_READS, _CONFIG})
+    if _READS in found or _has_queues(Path(found.get(_CONFIG, ""))):
         return []
     seconds = rules.seconds("agent.picker.reads")
     return [f"--{_READS}={seconds:g}s"]

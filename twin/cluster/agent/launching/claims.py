@@ -14,6 +14,7 @@ _IMAGES = r"(^|/)diffusion[^/]*$"
 _GUARD = r"(^|/)guardrails([:@][^/]*)?$"
 _UPSTREAM = r"(^|/)(epp|body-router|lws|kueue|jobset|callout|relay)([:@][^/]*)?$"
 _PD_PICKER = r"(^|/)llm-d-inference-scheduler([:@][^/]*)?$"
+_LLM_D_ROUTER = r"(^|/)llm-d-router-endpoint-picker([:@][^/]*)?$"
 _SIDECAR = r"(^|/)llm-d-routing-sidecar([:@][^/]*)?$"
 _OWN = r"(^|/)(batch|personal|stream)([:@][^/]*)?$"
 _OPTIMIZATION = r"(^|/)(evaluation|optimization)([:@][^/]*)?$"
@@ -32,7 +33,7 @@ JQ = (
     f'select(.image | test("{_ENGINE}")) | .name), '
     f"(select({_IS_BATCH} | not) | "
     ".spec.containers[] | select((.image | "
-    f'test("{_ENGINE}|{_IMAGES}|{_UPSTREAM}|{_GUARD}|{_PD_PICKER}|{_OWN}")) or '
+    f'test("{_ENGINE}|{_IMAGES}|{_UPSTREAM}|{_GUARD}|{_PD_PICKER}|{_LLM_D_ROUTER}|{_OWN}")) or '
     '(.name == "catalogue" and (.image | test("nginx"))) or '
     '((.name == "cluster-kinds" or .name == "weights-gate" or .name == "ray-scaler") and '
     '(.image | test("python")))) | .name)'
@@ -51,6 +52,8 @@ class Kind(enum.StrEnum):
     """The real endpoint picker."""
     PD_PICKER = "pd-epp"
     """The real endpoint picker with the plugins of prefill/decode disaggregation."""
+    LLM_D_ROUTER = "llm-d-router"
+    """The picker of llm-d-router, or one that stands for it (twin/tools/llm-d-router)."""
     SIDECAR = "routing-sidecar"
     """A small program that implements the protocol of llm-d's routing sidecar."""
     ROUTER = "body-router"
@@ -113,6 +116,7 @@ def kind_of(container: JsonObject) -> Kind:
         _IMAGES: Kind.IMAGES,
         _GUARD: Kind.GUARD,
         _PD_PICKER: Kind.PD_PICKER,
+        _LLM_D_ROUTER: Kind.LLM_D_ROUTER,
         _SIDECAR: Kind.SIDECAR,
     }
     for pattern, kind in others.items():

@@ -177,7 +177,7 @@ class Cluster:
     def _launch(self, program: str, *arguments: str, name: str = "") -> None:
         name = name or program
         argv = [str(tool(program)), *arguments]
-        if program == "epp":  # it listens on all interfaces
+        if program in ("epp", "llm-d-router"):  # it listens on all interfaces
             argv = loopback_only.command(argv)
         with (self.dir / "logs" / f"{name}.log").open("ab") as log:
             self._processes[name] = subprocess.Popen(
@@ -272,6 +272,7 @@ class Cluster:
         config: str = "",
         content: str = PICKER_CONFIG,
         flags: Sequence[str] = (),
+        program: str = "epp",
     ) -> int:
         """Start an endpoint picker of a pool and make its pod and Service, named `POOL-epp`.
 
@@ -283,7 +284,7 @@ class Cluster:
         file.write_text(content + config)
         grpc = free_port()
         self._launch(
-            "epp",
+            program,
             f"--pool-name={pool}",
             "--pool-namespace=default",
             f"--config-file={file}",

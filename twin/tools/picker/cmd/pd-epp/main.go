@@ -10,6 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/gateway-api-inference-extension/cmd/epp/runner"
 
+	_ "github.com/gke-inference/gke-inference/twin/tools/picker/group"
 	"github.com/gke-inference/gke-inference/twin/tools/picker/plugins"
 )
 
