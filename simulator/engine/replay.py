@@ -146,6 +146,20 @@ def least_request() -> Route:
     )
 
 
+def two_choices(seed: int = 0) -> Route:
+    """Return a route to the one of two random replicas with fewer unfinished requests.
+
+    It is Envoy's least-request policy, which looks at two replicas unless configured otherwise.
+    """
+    choose = random.Random(seed)  # noqa: S311  # routing, not secrets
+
+    def route(_request: TraceRequest, engines: Sequence[EngineCore]) -> int:
+        first, other = (choose.randrange(len(engines)) for _ in range(2))
+        return other if engines[other].unfinished < engines[first].unfinished else first
+
+    return route
+
+
 def prefix_affine(slack: int = 4) -> Route:
     """Return a route that sends requests of a group to the same replica.
 
