@@ -14,7 +14,7 @@ import struct
 import subprocess
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -45,7 +45,7 @@ from twin.toolchain.find import tool
 from twin.toolchain.registry import module_of
 
 PROGRAM = "replayer"
-ROUTES = ("round-robin", "least-request", "random", "two-choices")
+ROUTES = ("round-robin", "least-request", "random", "two-choices", "session-affine")
 _UNBOUNDED = 2**31 - 1
 _NONE = -1
 _T = TypeVar("_T", np.int32, np.int64, np.float64)
@@ -350,9 +350,28 @@ class CompiledCluster:
         requests, question, adapter = self._names.columns(ordered, begun)
         self.engines.settle(requests, question, adapter)
         outcomes = outcomes_of(ordered, self.engines.finished(), begun, self._http)
-        stats = self.engines.prefix_stats()
-        found = PrefixStats(stats.queries - before.queries, stats.hits - before.hits)
-        return Replay(outcomes, [], found)
+        return Replay(outcomes, [], self.stats_since(before))
+
+    def advance(
+        self, trace: Sequence[TraceRequest], first: int, begun: float, until: float
+    ) -> Finished:
+        """Send requests, compute all replicas up to a time, and return the requests that ended.
+
+        Args:
+            trace: requests in the order of arrival, in seconds after `begun`.
+            first: number of the first one.
+            begun: start of the trace.
+            until: time in seconds.
+        """
+        requests, question, adapter = self._names.columns(trace, begun)
+        requests = replace(requests, number=requests.number + first)
+        self.engines.advance_with(requests, until, question, adapter)
+        return self.engines.finished()
+
+    def stats_since(self, before: PrefixStats) -> PrefixStats:
+        """Return what the counters of the prefix caches counted since."""
+        now = self.engines.prefix_stats()
+        return PrefixStats(now.queries - before.queries, now.hits - before.hits)
 
 
 def replay(

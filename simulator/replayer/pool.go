@@ -33,10 +33,13 @@ type pool struct {
 	interval float64 // seconds between looks
 	picker   *picker
 	random   *random
+	homes    map[int64]int64 // members of sessions, by prompt
 }
 
 func newPool(set *settings) *pool {
-	p := &pool{lastLook: -1, interval: lookSeconds, random: newRandom(set.Seed)}
+	p := &pool{
+		lastLook: -1, interval: lookSeconds, random: newRandom(set.Seed), homes: map[int64]int64{},
+	}
 	if set.Route == "picker" {
 		p.picker = newPicker(set.Picker)
 		if set.Picker.LookSeconds > 0 {
@@ -65,14 +68,13 @@ func (p *pool) send(route string, a *arrival) {
 			chosen = other
 		}
 	case "least-request":
-		for index := range p.quiet {
-			p.unfinished(index, a.seconds)
-		}
-		least := p.busy[0]
-		for index, count := range p.busy {
-			if count < least {
-				least, chosen = count, index
-			}
+		chosen = p.least(a.seconds)
+	case "session-affine":
+		home, isKnown := p.homes[a.question]
+		chosen = slices.IndexFunc(p.members, func(each member) bool { return each.number == home })
+		if a.question < 0 || !isKnown || chosen < 0 {
+			chosen = p.least(a.seconds)
+			p.homes[a.question] = p.members[chosen].number
 		}
 	default:
 		chosen = p.picker.pick(a, p.members)
@@ -89,9 +91,20 @@ func (p *pool) send(route string, a *arrival) {
 	}
 	e.submit(
 		a.seconds, a.number, a.prompt, a.output, ofGroup, ofQuestion, a.prefix, a.question, a.adapter)
-	if route == "least-request" || route == "two-choices" {
+	if p.picker == nil && route != "round-robin" {
 		p.quiet[chosen], p.busy[chosen] = e.quiet(), e.unfinished()
 	}
+}
+
+// least returns the first member with the fewest unfinished requests.
+func (p *pool) least(now float64) int {
+	chosen := 0
+	for index := range p.quiet {
+		if p.unfinished(index, now) < p.busy[chosen] {
+			chosen = index
+		}
+	}
+	return chosen
 }
 
 // unfinished returns a member's requests that have not ended at a time.

@@ -173,7 +173,7 @@ class ModelledPicker:
             kind: str = plugin["type"]
             if kind == "weighted-random-picker":
                 self._weighted = True
-            elif kind == _DETECTOR:
+            elif kind == _DETECTOR:  # in a profile, a filter
                 self._limits = Limits.of(plugin.get("parameters", {}))
             elif kind.endswith("-scorer"):
                 self._scorers.append((kind, int(entry.get("weight", 1))))

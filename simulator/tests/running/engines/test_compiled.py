@@ -16,6 +16,7 @@ from simulator.engine.replay import (
     least_request,
     replay,
     round_robin,
+    session_affine,
     two_choices,
     uniform,
 )
@@ -41,6 +42,7 @@ REPLAYED = {
     **{name: route for name, (route, _) in ROUTES.items()},
     "random": uniform,
     "two-choices": two_choices,
+    "session-affine": session_affine,
 }
 """Routes of a replay."""
 SHIPPED = shipped(Facts())
@@ -205,7 +207,7 @@ def test_what_is_not_compiled_is_told():
     assert not compiled.supports(deployment("--kv-offloading-size=8"))
     with pytest.raises(ValueError, match="no priorities"):
         compiled.replay([TraceRequest(0.0, 10, 10, priority=1)], deployment(), 1, "round-robin")
-    with pytest.raises(ValueError, match="adapter: must be one .* got a"):
+    with pytest.raises(ValueError, match=r"adapter: must be one .* got a"):
         compiled.replay([TraceRequest(0.0, 10, 10, adapter="a")], deployment(), 1, "round-robin")
 
 
