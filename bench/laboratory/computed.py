@@ -5,10 +5,11 @@ engines' time. The same run gives the same rows on every machine.
 """
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
+from itertools import groupby
 
 from bench.laboratory.policies import Policy, policies
 from bench.laboratory.rows import Row, row_of
@@ -63,19 +64,25 @@ def run_all(jobs: Iterable[Job], workers: int, tell: Callable[[Job, list[Row]], 
 
     Args:
         jobs: jobs in order.
-        workers: number of parallel runs.
+        workers: number of processes.
         tell: called after each job, in the order of the jobs.
 
     Raises:
         ToolError: the program that computes the engines is not built.
     """
     rows: list[Row] = []
-    listed = list(jobs)
-    with ThreadPoolExecutor(workers) as pool:
-        for job, found in zip(listed, pool.map(do, listed), strict=True):
-            tell(job, found)
-            rows += found
+    paired = [list(some) for _, some in groupby(jobs, lambda job: (job.workload, job.seed))]
+    with ProcessPoolExecutor(workers) as pool:
+        for some, results in zip(paired, pool.map(_do_all, paired), strict=True):
+            for job, found in zip(some, results, strict=True):
+                tell(job, found)
+                rows += found
     return rows
+
+
+def _do_all(jobs: list[Job]) -> list[list[Row]]:
+    """Run jobs with the same requests."""
+    return [do(job) for job in jobs]
 
 
 def do(job: Job) -> list[Row]:

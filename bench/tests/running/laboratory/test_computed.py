@@ -13,7 +13,8 @@ pytestmark = pytest.mark.needs_tools
 def rows_of(workload, seed, *stages):
     found = {}
     for policy in policies(known()[workload].facts):
-        (found[policy.name],) = do(Job(workload, policy, seed, stages))
+        if policy.name in {"round_robin", "picker_defaults", "shipped"}:
+            (found[policy.name],) = do(Job(workload, policy, seed, stages))
     return found
 
 

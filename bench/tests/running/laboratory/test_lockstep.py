@@ -104,7 +104,7 @@ def test_the_picker_keeps_groups_together_and_looks_at_replicas_in_engine_time(r
 
 ADAPTERS = [f"a{number}" for number in range(6)]
 SLOTS = (
-    "--enable-lora", "--max-loras=2", "--lora-modules",
+    "--max-model-len=8192", "--enable-lora", "--max-loras=2", "--lora-modules",
     *(f"{name}=gs://adapters/{name}" for name in ADAPTERS),
 )  # fmt: skip
 SMALL = replace(SPEC, flags=("--max-model-len=8192", "--max-num-seqs=2"))
