@@ -167,11 +167,13 @@ def play_sessions(cluster: CompiledCluster, sessions: Sequence[Session], seconds
         sent += batch
         unanswered += len(batch) - len(ended.number)
         parts.append(ended)
-        for place, last in zip(ended.number.tolist(), ended.last_token_seconds, strict=True):
+        places: list[int] = ended.number.tolist()
+        ends: list[float] = ended.last_token_seconds.tolist()
+        for place, last in zip(places, ends, strict=True):
             number, turn = sender[place]
             if turn + 1 < len(sessions[number].turns):
                 gap = sessions[number].turns[turn + 1].arrival
-                heapq.heappush(due, (float(last) - begun + gap, number, turn + 1))
+                heapq.heappush(due, (last - begun + gap, number, turn + 1))
     return Replay(outcomes_of(sent, _joined(parts), begun, 0.0), [], cluster.stats_since(before))
 
 

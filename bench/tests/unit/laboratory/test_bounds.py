@@ -191,6 +191,6 @@ def agents(shipped, affinity=100.0, turns=40.0):
 
 
 def test_agents_that_lose_their_sessions_fail():
-    assert failing(agents(97.5)) == set()
-    assert failing(agents(96.0)) == {"agents: close to session_affinity"}
+    assert failing(agents(95.5)) == set()
+    assert failing(agents(94.0)) == {"agents: close to session_affinity"}
     assert failing(agents(98.0, turns=50.0)) == {"agents: twice round_robin"}
