@@ -59,6 +59,11 @@ def _of(key: str, name: object, *fields: str) -> Callable[[list[Row]], float | N
     return value
 
 
+def _largest(field: str) -> Callable[[list[Row]], float | None]:
+    """Return a figure: the largest absolute value of a field."""
+    return lambda rows: max((abs(row[field]) for row in rows if field in row), default=None)
+
+
 def _replay(*routings: str) -> Callable[[list[Row]], float | None]:
     """Return a figure: the longest processor time of a request by routings, in microseconds."""
 
@@ -150,6 +155,18 @@ BOUNDS: dict[str, tuple[Bound, ...]] = {
     "replays": (
         Bound("round robin and least request, µs per request", _replay("robin", "least"), 2.0),
         Bound("picker, µs per request", _replay("picker"), 4.0),
+    ),
+    "picker": (
+        Bound(
+            "modeled picker, tokens per second, largest error in %",
+            _largest("steady_error_percent"),
+            3.0,
+        ),
+        Bound(
+            "modeled picker, answers within the SLO, largest error in points",
+            _largest("goodput_error_points"),
+            3.0,
+        ),
     ),
     "callout": (
         Bound("callout, added to p50, ms", _difference("p50_ms"), 2.0),

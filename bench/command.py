@@ -203,6 +203,12 @@ def confirm() -> None:
 
 
 @bench.command()
+def picker() -> None:
+    """Compare the modeled picker with the real one at a few points of the laboratory."""
+    _run("picker")
+
+
+@bench.command()
 def fairness() -> None:
     """Measure how long a client waits when another one sends ten times its share."""
     _exit_unless(_measured("fairness", bench_fairness.measure))

@@ -1,8 +1,9 @@
 """`bench confirm`: compares the laboratory with an independent load generator.
 
 It measures one figure of the routing laboratory twice: the throughput of the shipped picker over
-round robin on saturated replicas of the `lora` workload. The laboratory measures it in lockstep,
-inference-perf in real time. The result is written to build/bench/confirm.json.
+round robin on saturated replicas of the `lora` workload. The laboratory computes it with the
+modeled picker; inference-perf measures it in real time with the real one. The result is written to
+build/bench/confirm.json.
 """
 
 import json
@@ -15,13 +16,11 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from bench.laboratory import load_tool
+from bench.laboratory import computed, load_tool
 from bench.laboratory.policies import BASELINE, SHIPPED, policies
 from bench.laboratory.realtime import behind_gateway
 from bench.laboratory.rig import RigError
 from bench.laboratory.rows import Row
-from bench.laboratory.session import SessionError, run_all
-from bench.laboratory.worker import Job
 from scripts.shared.tool_setup import ensure_tools
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.tables import Listing, figure, print_table
@@ -64,10 +63,15 @@ def measure() -> bool:
     try:
         program = load_tool.install()
         measured = {name: _tool(program, workload, name) for name in _POLICIES}
-        jobs = [Job(_WORKLOAD, name, seed, stages=_STAGES) for name in _POLICIES for seed in _SEEDS]
-        rows = run_all(jobs, 1, lambda job, _: console.print(f"laboratory: {job.policy}"))
-    except (load_tool.LoadToolError, RigError, SessionError, OSError) as error:
+    except (load_tool.LoadToolError, RigError, OSError) as error:
         raise CommandError(str(error)) from error
+    rows = [
+        row
+        for policy in policies(workload.facts)
+        if policy.name in _POLICIES
+        for seed in _SEEDS
+        for row in computed.do(computed.Job(_WORKLOAD, policy, seed, _STAGES))
+    ]
     result = _result(measured, rows)
     _FILE.parent.mkdir(parents=True, exist_ok=True)
     _FILE.write_text(json.dumps(result, indent=1) + "\n")

@@ -8,6 +8,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from bench.laboratory.ladder import Stage, climb
+from scripts.shared.tool_setup import ensure_tools
 from scripts.terminal.console import console
 
 
@@ -17,6 +18,7 @@ def ladder_rows(folder: Path) -> list[dict[str, Any]]:
     Args:
         folder: Folder for the plot.
     """
+    ensure_tools("replays")
     stages: list[Stage] = []
     for routing in ("round-robin", "prefix-affine"):
         for stage in climb(routing):

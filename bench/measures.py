@@ -21,6 +21,7 @@ from bench.gateway import bench_gateway
 from bench.kv_tiers import tier_rows
 from bench.ladder import ladder_rows
 from bench.latency.callout import callout_rows
+from bench.picker import picker_rows
 from bench.plan import plan_rows
 from bench.preview import preview_rows, preview_seconds, serving_rows
 from bench.replays import replay_rows
@@ -145,6 +146,7 @@ MEASURES: dict[str, Callable[[Engine, int], list[Row]]] = {
     "accuracy": lambda _engine, _runs: _print_rows(accuracy_rows()),
     "plan": lambda _engine, runs: plan_rows(runs),
     "replays": lambda _engine, _runs: _print_rows(replay_rows()),
+    "picker": lambda _engine, _runs: list(picker_rows()),
     "diffusion": lambda _engine, _runs: diffusion_rows(),
     "ladder": lambda _engine, _runs: ladder_rows(REPOSITORY / "build" / "bench"),
     "gateway": gateway_rows,

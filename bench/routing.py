@@ -11,24 +11,22 @@ from rich.text import Text
 
 from bench.laboratory import bounds
 from bench.laboratory.calibration import calibration_errors
+from bench.laboratory.computed import Job, jobs_of, known, run_all
 from bench.laboratory.curves import draw
 from bench.laboratory.policies import policies
 from bench.laboratory.results import page
 from bench.laboratory.rows import Row
-from bench.laboratory.session import SessionError, jobs_of, run_all
-from bench.laboratory.worker import Job
 from scripts.shared.tool_setup import ensure_tools
-from scripts.terminal.console import CommandError, console
+from scripts.terminal.console import console
 from scripts.terminal.options import check_words
 from scripts.terminal.tables import Listing, figure, measured, print_table, prose
 from simulator.replays.picker_configs import Facts
-from simulator.replays.workloads import workloads
 from twin.host.paths import REPOSITORY
 
 _FILE = REPOSITORY / "build" / "bench" / "routing.json"
 _IMAGES = REPOSITORY / "docs" / "images"
 _PAGE = REPOSITORY / "docs" / "routing-results.md"
-_ENGINE = "simulator.server (simulated vLLM: its scheduler, step times of a roofline)"
+_ENGINE = "simulator.engine (vLLM's scheduler, step times of a roofline), compiled"
 _PICKER = "gateway-api-inference-extension v1.5.0"
 
 
@@ -52,19 +50,16 @@ def measure(
         draws: Whether to update the page and the plots of the docs.
 
     Raises:
-        CommandError: a name is unknown, or a run failed.
+        CommandError: a name is unknown.
     """
-    known = workloads()
-    check_words("--workload", chosen, known)
-    check_words("--policy", names, [one.name for one in policies(Facts())])
-    jobs = jobs_of((known[name] for name in chosen or known), names or None, is_quick=is_quick)
-    ensure_tools("laboratory")
+    every = known()
+    check_words("--workload", chosen, every)
+    check_words("--policy", names, [one.name for one in policies(Facts(has_sessions=True))])
+    jobs = jobs_of((every[name] for name in chosen or every), names or None, is_quick=is_quick)
+    ensure_tools("replays")
     begun = time.monotonic()
-    try:
-        rows = run_all(jobs, workers, _tell)
-    except SessionError as error:
-        raise CommandError(str(error)) from error
-    order = [*known]
+    rows = run_all(jobs, workers, _tell)
+    order = [*every]
     rows.sort(key=lambda r: (order.index(r["workload"]), r["rate_qps"], r["policy"], r["seed"]))
     checks = bounds.check(rows) if not names else []
     result = _write(rows, checks, is_quick=is_quick, seconds=time.monotonic() - begun)
@@ -79,8 +74,9 @@ def _tell(job: Job, rows: list[Row]) -> None:
     last = rows[-1]
     times: Row = last["ttft_ms"] or {}
     console.print(
-        f"{job.workload}, {job.policy}, seed {job.seed}: {last['throughput_tok_s']:.0f} tok/s at "
-        f"{last['rate_qps']:g} QPS, p99 TTFT {measured(times.get('p99'), '.0f')} ms"
+        f"{job.workload}, {job.policy.name}, seed {job.seed}: "
+        f"{last['throughput_tok_s']:.0f} tok/s at {last['rate_qps']:g} QPS, "
+        f"p99 TTFT {measured(times.get('p99'), '.0f')} ms"
     )
 
 
@@ -96,8 +92,6 @@ def _write(
         "seconds": round(seconds, 1),
         "picker": _PICKER,
         "engine": _ENGINE,
-        "time": "lockstep: engine time stands still while programs work; `speed` is engine seconds "
-        "a second of the wall",
         "pass": all(found.passes for found in checks),
         "checks": [found.as_dict() for found in checks],
         "calibration": calibration_errors(rows),

@@ -12,8 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from simulator.engine.replay import Cluster, Route, TraceRequest, prefix_affine, round_robin
+from simulator.engine.compiled import CompiledCluster
+from simulator.engine.replay import TraceRequest
 from simulator.engine.settings import PREFIX, Deployment, deploy
+from simulator.replays.modelled_picker import ModelledPicker
+from simulator.replays.picker_configs import Facts, shipped
 from simulator.replays.planning import requests_of
 from simulator.replays.workloads import MODEL, StageSpec, workloads
 from twin.engines.vllm_flags import parse
@@ -79,18 +82,17 @@ def climb(
     """Replay the stages one after another and yield each.
 
     Args:
-        routing: `round-robin` or `prefix-affine`.
+        routing: `round-robin`, or `prefix-affine`: the modeled picker as it is shipped.
         stages: (requests per second, seconds) of each stage.
         warm_up: the same for the warm-up, which is not measured.
     """
-    routes: dict[str, Route] = {"round-robin": round_robin(), "prefix-affine": prefix_affine()}
-    cluster = Cluster([replica()] * _REPLICAS, routes[routing])
+    picker = ModelledPicker(shipped(Facts()), _SEED).settings
+    routes = {"round-robin": "round-robin", "prefix-affine": picker}
+    cluster = CompiledCluster([replica()] * _REPLICAS, routes[routing])
     cluster.play(_requests(*warm_up))
     known = published()
     for rate, seconds in stages:
-        before = _counts(cluster)
         result = cluster.play(_requests(rate, seconds))
-        queries, hits = (now - then for now, then in zip(_counts(cluster), before, strict=True))
         rates, ttft = known[routing, rate]
         yield Stage(
             rate=rate,
@@ -100,7 +102,7 @@ def climb(
             published_ttft=ttft,
             ttft=result.mean_ttft(),
             tpot=result.mean_tpot(),
-            prefix_hit_ratio=hits / queries,
+            prefix_hit_ratio=result.prefix_hit_ratio or 0.0,
             preemptions=sum(outcome.preemptions for outcome in result.outcomes),
         )
 
@@ -108,8 +110,3 @@ def climb(
 def _requests(rate: int, seconds: int) -> list[TraceRequest]:
     """Return a stage's requests: those of the laboratory's workload."""
     return requests_of(workloads()["shared_prefix"].make(StageSpec(rate, seconds), _SEED), MODEL)
-
-
-def _counts(cluster: Cluster) -> tuple[int, int]:
-    stats = [engine.scheduler.cache.stats for engine in cluster.engines]
-    return sum(entry.queries for entry in stats), sum(entry.hits for entry in stats)

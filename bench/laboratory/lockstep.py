@@ -4,13 +4,11 @@ Nothing happens in a simulated engine between two events, so time can jump from 
 jumps only when every sent request has reached a replica, every generated token has reached the
 client, and the picker has read the replicas' metrics as often as in real time. The speed and load
 of the machine therefore affect only the duration of a run. The gateway's own latency is excluded
-from the times and measured separately.
+from the times.
 """
 
 import asyncio
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 
 from bench.laboratory.replicas import LabEngine, Replicas
 from simulator.engine.replay import LOOK_SECONDS
@@ -21,18 +19,6 @@ _PATIENCE_SECONDS = 60.0
 
 class StuckError(Exception):
     """A pending message did not arrive; the message of the error names it."""
-
-
-@dataclass
-class Stage:
-    """The result of a trace."""
-
-    report: Report
-    wall_seconds: float
-    hops: list[float] = field(default_factory=list[float])
-    """Real seconds from sending a request to its arrival in an engine."""
-    ticks: int = 0
-    """Number of times that the picker read the replicas' metrics."""
 
 
 class Lockstep:
@@ -55,6 +41,8 @@ class Lockstep:
         self._done = 0
         self._refused = 0
         self._last_tick = -1
+        self.ticks = 0
+        """Number of times that the picker read the replicas' metrics."""
         self._news = asyncio.Event()
         for engine in replicas.engines:
             engine.on_arrival = self._arrival
@@ -71,41 +59,36 @@ class Lockstep:
         self._done += 1
         self._news.set()
 
-    async def replay(self, trace: Trace) -> Stage:
-        """Send a trace and wait until all of it has ended.
+    async def replay(self, trace: Trace) -> Report:
+        """Send a trace, wait until all of it has ended, and return what the client saw.
 
         Raises:
             StuckError: a part of the laboratory makes no progress.
         """
-        begun = time.monotonic()
         start = self._clock.now()
-        stage = Stage(Report(()), 0.0)
         tasks: list[asyncio.Task[Record]] = []
         done = self._done
         # in real seconds; on a busy machine, requests for which time waits must not time out
         options = Options(timeout_seconds=3600.0, connect_seconds=600.0)
         async with Client(self._url, self._clock, options, self._first) as client:
             for number, ask in enumerate(trace.asks):
-                await self._tick(start + ask.at, stage)
+                await self._tick(start + ask.at)
                 await self._advance(start + ask.at)
-                tasks.append(await self._send(client, number, ask, start, stage))
+                tasks.append(await self._send(client, number, ask, start))
             while self._done - done < len(tasks):
                 soonest = self._soonest()
                 if soonest is None:
                     raise StuckError(f"{len(tasks) - self._done + done} requests do not end")
                 await self._advance(soonest)
-            records = await asyncio.gather(*tasks)
-        stage.report = Report(tuple(records))
-        stage.wall_seconds = time.monotonic() - begun
-        return stage
+            return Report(tuple(await asyncio.gather(*tasks)))
 
-    async def _tick(self, moment: float, stage: Stage) -> None:
+    async def _tick(self, moment: float) -> None:
         """Let the picker read the metrics as of its last look before a time."""
         tick = int(moment / LOOK_SECONDS)
         if not self._with_picker or tick <= self._last_tick:
             return
         self._last_tick = tick
-        stage.ticks += 1
+        self.ticks += 1
         await self._advance(max(self._clock.now(), tick * LOOK_SECONDS))
         for engine in self._replicas.engines:
             engine.catch_up()
@@ -116,18 +99,16 @@ class Lockstep:
             raise StuckError("the picker does not read the replicas' metrics") from error
 
     async def _send(
-        self, client: Client, number: int, ask: TraceEntry, start: float, stage: Stage
+        self, client: Client, number: int, ask: TraceEntry, start: float
     ) -> asyncio.Task[Record]:
         body = ask.body()
         before, done = self._arrived, self._done
-        begun = time.monotonic()
         task = asyncio.create_task(client.send(number, ask, body, start))
         task.add_done_callback(self._ended)
         await self._until(
             lambda: self._arrived > before or self._done > done, "a request reaches no replica"
         )
         if self._arrived > before:
-            stage.hops.append(time.monotonic() - begun)
             self._next = dict.fromkeys(self._replicas.engines)
         else:
             self._refused += 1

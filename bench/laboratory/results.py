@@ -6,7 +6,6 @@ from typing import Any
 
 from bench.laboratory.policies import DEFAULTS, SHIPPED
 from bench.laboratory.rows import Row
-from simulator.replays.workloads import PICKER_KNEE_QPS
 
 NOTHING = "-"
 """Instead of a figure that was not measured."""
@@ -25,12 +24,11 @@ def page(result: dict[str, Any]) -> str:
         result: The content of `build/bench/routing.json`; its `note`, if present, is included.
     """
     rows: list[Row] = result["rows"]
-    speeds = [float(row["speed"]) for row in rows]
     parts = [
         _HEAD,
         f"{result['date']}, `{result['command']}`, {result['machine']}; {len(rows)} rows in "
-        f"{result['seconds']:.0f} s. Picker: {result['picker']}. Time ran at {min(speeds):.1f} to "
-        f"{max(speeds):.1f} engine seconds per second of wall time, in lockstep.\n",
+        f"{result['seconds']:.0f} s. Picker: a model of {result['picker']}; every figure is of "
+        "computed engines and is the same on any machine.\n",
         *([f"{result['note']}\n"] if result.get("note") else []),
         "## Bounds\n",
         _checks(result["checks"]),
@@ -58,33 +56,28 @@ def _number(row: Row, form: str, *path: str) -> str:
 
 
 def _tails(rows: list[Row]) -> list[str]:
-    """Return the slowest first tokens of the ladder by seed, if there are several seeds."""
-    found: dict[tuple[float, str], list[Row]] = {}
+    """Return the slowest first tokens by seed, if there are several seeds."""
+    found: dict[tuple[str, float, str], list[Row]] = {}
     for row in rows:
-        if row["workload"] == "shared_prefix" and row["policy"] in {DEFAULTS, SHIPPED}:
-            found.setdefault((float(row["rate_qps"]), str(row["policy"])), []).append(row)
+        if row["policy"] in {DEFAULTS, SHIPPED}:
+            key = (str(row["workload"]), float(row["rate_qps"]), str(row["policy"]))
+            found.setdefault(key, []).append(row)
     if not any(len(seeds) > 1 for seeds in found.values()):
         return []
 
-    def line(entry: tuple[tuple[float, str], list[Row]]) -> str:
-        (rate, policy), seeds = entry
+    def line(entry: tuple[tuple[str, float, str], list[Row]]) -> str:
+        (workload, rate, policy), seeds = entry
         ordered = sorted(seeds, key=lambda row: int(row["seed"]))
         tails = " / ".join(_number(row, ",.0f", "ttft_ms", "p99") for row in ordered)
         kept = " / ".join(f"{float(row['goodput_share']):.1%}" for row in ordered)
         most = " / ".join(str(max(row["answers_of_replicas"].values())) for row in ordered)
-        return f"| {rate:g} | {policy} | {tails} | {kept} | {most} |"
+        return f"| {workload} | {rate:g} | {policy} | {tails} | {kept} | {most} |"
 
-    head = "QPS | policy | p99 TTFT, ms | answers within the SLO | requests of the fullest replica"
-    words = (
-        f"From {PICKER_KNEE_QPS:g} requests per second, replicas run out of KV blocks: a replica "
-        "that gets a few requests too many makes them wait for a whole answer. The tail is then "
-        "random with both policies; the bounds apply only to lower rates.\n"
+    head = (
+        "workload | QPS | policy | p99 TTFT, ms | answers within the SLO | requests of the "
+        "fullest replica"
     )
-    return [
-        "## Slowest first tokens by seed\n",
-        words,
-        _table(head, map(line, found.items())),
-    ]
+    return ["## Slowest first tokens by seed\n", _table(head, map(line, found.items()))]
 
 
 def _table(head: str, lines: Iterable[str]) -> str:

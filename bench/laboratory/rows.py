@@ -3,17 +3,16 @@
 from dataclasses import asdict
 from typing import Any
 
-from bench.laboratory.lockstep import Stage
 from bench.laboratory.policies import Policy
 from simulator.replays.workloads import StageSpec, Workload
-from simulator.traffic import Percentiles, Summary, Trace
+from simulator.traffic import Percentiles, Report, Summary
 
 Row = dict[str, Any]
 
 
 def row_of(
-    workload: Workload, policy: Policy, seed: int, spec: StageSpec, trace: Trace, stage: Stage,
-    cached: tuple[int, int],
+    workload: Workload, policy: Policy, seed: int, spec: StageSpec, report: Report,
+    hits: float | None, digest: str,
 ) -> Row:  # fmt: skip
     """Return the row of a stage.
 
@@ -22,27 +21,21 @@ def row_of(
         policy: routing policy.
         seed: seed of the trace.
         spec: rate and duration of the stage.
-        trace: sent requests.
-        stage: results.
-        cached: prompt tokens queried in prefix caches during the stage, and those found.
+        report: results.
+        hits: part of the prompt tokens that prefix caches had during the stage; None without any.
+        digest: hash of the requests, which shows that runs are paired.
     """
-    summary = stage.report.summary(workload.slo)
-    asked, found = cached
     return {
         "workload": workload.name,
         "policy": policy.name,
         "seed": seed,
         "rate_qps": spec.rate,
-        "speed": round(summary.seconds / stage.wall_seconds, 2),
         "replicas": len(workload.replicas),
-        **_figures(summary, workload.usd_per_hour),
-        "steady_tok_s": stage.report.steady_tok_s(spec.seconds),
-        "prefix_hit_rate": round(found / asked, 4) if asked else None,
-        "answers_of_replicas": stage.report.replicas(),
-        "gateway_ms": _milliseconds(Percentiles.of_any(stage.hops)),
-        "picker_looks": stage.ticks,
-        "valid": is_valid(summary.lag_p99_ms, stage.ticks, has_picker=policy.picker is not None),
-        "trace": trace.digest,
+        **_figures(report.summary(workload.slo), workload.usd_per_hour),
+        "steady_tok_s": report.steady_tok_s(spec.seconds),
+        "prefix_hit_rate": None if hits is None else round(hits, 4),
+        "answers_of_replicas": report.replicas(),
+        "trace": digest,
         "config": policy.digest,
     }
 
@@ -64,19 +57,8 @@ def _figures(summary: Summary, usd_per_hour: float) -> Row:
         "goodput": summary.goodput,
         "goodput_share": summary.goodput_share,
         "usd_per_mtok": None if cost is None else round(cost, 4),
-        "client_lag_p99_ms": summary.lag_p99_ms,
     }
 
 
 def _milliseconds(found: Percentiles | None) -> Row | None:
     return None if found is None else asdict(found)
-
-
-def is_valid(lag_ms: float, ticks: int, *, has_picker: bool) -> bool:
-    """Return whether a row is valid.
-
-    In lockstep, neither a slow client nor a slow gateway can distort a figure, because time stands
-    still for them. The remaining checks are that the client sent requests when they were due, and
-    that the picker, if any, saw the replicas.
-    """
-    return lag_ms < 1.0 and (ticks > 0 or not has_picker)

@@ -184,13 +184,14 @@ def _played(
     requests: list[TraceRequest],
 ) -> Replay:
     """Return the outcomes of a trace, from the compiled engines where they can play it."""
-    is_plain = not any(each.adapter or each.priority for each in requests)
+    adapters = {None, *deployment.adapters}
+    is_plain = all(each.adapter in adapters and not each.priority for each in requests)
     if is_plain and compiled.supports(deployment) and compiled.is_built():
         if routing == _PICKER:
             picker = ModelledPicker(_picker_config(deployment), seed).settings
             return compiled.replay(requests, deployment, count, picker, HTTP_SECONDS)
         if routing in compiled.ROUTES:
-            return compiled.replay(requests, deployment, count, routing, HTTP_SECONDS)
+            return compiled.replay(requests, deployment, count, routing, HTTP_SECONDS, seed)
     return _cluster([deployment] * count, routing, seed).play(requests)
 
 

@@ -17,9 +17,12 @@ class AdapterSlots:
     def __init__(self, deployment: Deployment) -> None:
         flags = deployment.flags
         self.slots: int = flags.max_loras or 1
-        self._host_slots: int = max(self.slots, flags.max_cpu_loras or self.slots)
+        self.host_slots: int = max(self.slots, flags.max_cpu_loras or self.slots)
         scale = deployment.shape.parameters_billion / 8 * (flags.max_lora_rank or 16) / 16
-        self._gigabytes = _ADAPTER_GB * scale
+        self.device_seconds = _ADAPTER_GB * scale / _HOST_TO_DEVICE_GBPS
+        """Time to load an adapter from host memory to the accelerator."""
+        self.host_seconds = _ADAPTER_GB * scale / _VOLUME_GBPS
+        """Time to load an adapter from its volume to host memory."""
         self._device: OrderedDict[str, None] = OrderedDict()
         self._host: OrderedDict[str, None] = OrderedDict()
 
@@ -32,10 +35,10 @@ class AdapterSlots:
         seconds = 0.0
         for name in names:
             if name not in self._device:
-                seconds += self._gigabytes / _HOST_TO_DEVICE_GBPS
+                seconds += self.device_seconds
                 if name not in self._host:
-                    seconds += self._gigabytes / _VOLUME_GBPS
-            self._use(self._host, name, self._host_slots, busy)
+                    seconds += self.host_seconds
+            self._use(self._host, name, self.host_slots, busy)
             self._use(self._device, name, self.slots, busy)
         return seconds
 

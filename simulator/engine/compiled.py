@@ -1,8 +1,8 @@
 """Engines in a compiled program: the same times per request as in Python, many times as fast.
 
 `EngineCore` is the reference; a property test holds both equal. `supports` says what is compiled:
-engines without LoRA adapters, priorities, tiers of KV cache, pipeline stages, expert parallelism
-and speculative decoding. The program is built with the twin's tools (`gke-inference tools --only
+engines without priorities, tiers of KV cache, pipeline stages, expert parallelism and speculative
+decoding. The program is built with the twin's tools (`gke-inference tools --only
 replayer`), and arrays go to it and back through pipes.
 """
 
@@ -13,8 +13,8 @@ import os
 import struct
 import subprocess
 import weakref
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,11 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.fit.chips import SHARED_READ_COST
+from planner.speed.mixtures import adapter_factor
 from planner.speed.roofline import LEAST_TILE_TOKENS, MOST_TILE_TOKENS, CostModel
+from simulator.engine.adapters import AdapterSlots
 from simulator.engine.core import cost_model
 from simulator.engine.kv_cache import PrefixStats
 from simulator.engine.kv_tiers import has_tiers
-from simulator.engine.replay import Outcome, Replay, TraceRequest
+from simulator.engine.replay import LOOK_SECONDS, Outcome, Replay, TraceRequest
 from simulator.engine.settings import Deployment
 from simulator.engine.stepped import (
     Engines,
@@ -43,7 +45,7 @@ from twin.toolchain.find import tool
 from twin.toolchain.registry import module_of
 
 PROGRAM = "replayer"
-ROUTES = ("round-robin", "least-request")
+ROUTES = ("round-robin", "least-request", "random", "two-choices", "session-affine")
 _UNBOUNDED = 2**31 - 1
 _NONE = -1
 _T = TypeVar("_T", np.int32, np.int64, np.float64)
@@ -65,6 +67,12 @@ class PickerSettings:
     most_entries: int
     """Blocks that it remembers of a replica."""
     seed: int
+    queue_limit: float = 0.0
+    """Waiting requests from which a replica gets no more, while another has fewer; 0: no limit."""
+    usage_limit: float = 0.0
+    """The same for the fraction of its KV cache in use."""
+    look_seconds: float = LOOK_SECONDS
+    """Interval at which it reads its replicas' metrics."""
 
 
 def is_built() -> bool:
@@ -80,7 +88,6 @@ def supports(deployment: Deployment) -> bool:
         or deployment.speculation
         or (flags.pipeline_parallel_size or 1) > 1
         or flags.scheduling_policy == "priority"
-        or flags.enable_lora
         or has_tiers(flags)
     )
 
@@ -92,6 +99,8 @@ class CompiledEngines:
         kinds: deployments of the kinds of replicas, which `supports` accepts.
         route: one of `ROUTES`, or the settings of a picker.
         refuses: whether engines refuse what exceeds their longest context.
+        seed: seed of a random route.
+        has_adapters: whether requests can have LoRA adapters: see `settle`.
 
     Raises:
         ToolError: the program is not built.
@@ -103,7 +112,10 @@ class CompiledEngines:
         route: str | PickerSettings = ROUTES[0],
         *,
         refuses: bool = True,
+        seed: int = 0,
+        has_adapters: bool = False,
     ) -> None:
+        self._has_adapters = has_adapters
         self._members = Membership(len(kinds))
         self._process = subprocess.Popen(
             [tool(PROGRAM)],
@@ -119,8 +131,15 @@ class CompiledEngines:
             "kinds": [_kind(each, refuses=refuses) for each in kinds],
             "route": "picker" if is_picked else route,
             "picker": asdict(route) if is_picked else {},
+            "seed": seed,
+            "has_adapters": has_adapters,
         }
         self._write(json.dumps(settings).encode() + b"\n")
+
+    @property
+    def now(self) -> float:
+        """The present time, in seconds since the start."""
+        return self._members.now
 
     def add(self, kind: int, at: float) -> int:
         """Add a replica: see `Engines`."""
@@ -154,7 +173,28 @@ class CompiledEngines:
         """Compute all engines up to a time: see `Engines`."""
         self.advance_with(requests, until, np.full(len(requests.number), _NONE, np.int64))
 
-    def advance_with(self, requests: Requests, until: float, question: NDArray[np.int64]) -> None:
+    def settle(
+        self, requests: Requests, question: NDArray[np.int64], adapter: NDArray[np.int64]
+    ) -> None:
+        """Compute all engines until they are idle; time is then that of the last token.
+
+        Args:
+            requests: see `Engines`.
+            question: see `advance_with`.
+            adapter: see `advance_with`.
+        """
+        begun = self.now
+        self.advance_with(requests, math.inf, question, adapter)
+        self._write(b"e")
+        self._members.now = max(begun, float(self._read(np.float64, 1)[0]))
+
+    def advance_with(
+        self,
+        requests: Requests,
+        until: float,
+        question: NDArray[np.int64],
+        adapter: NDArray[np.int64] | None = None,
+    ) -> None:
         """Compute all engines up to a time, with requests whose prompts are equal.
 
         Args:
@@ -162,7 +202,11 @@ class CompiledEngines:
             until: time in seconds.
             question: number of the prompt; -1 for one that no other request has. Prefixes have
                 other numbers.
+            adapter: number of the LoRA adapter, in the order of their names; -1 for the base model.
         """
+        if adapter is None:
+            adapter = np.full(len(requests.number), _NONE, np.int64)
+        last = (np.asarray(adapter, np.int32),) if self._has_adapters else ()
         self._members.advance(requests, until)
         self._write(
             b"r", struct.pack("<qd", len(requests.number), until),
@@ -177,6 +221,7 @@ class CompiledEngines:
                     requests.prefix_tokens,
                 )
             ),
+            *last,
         )  # fmt: skip
 
     def finished(self) -> Finished:
@@ -255,78 +300,193 @@ def engines(kinds: Sequence[Deployment], route: str) -> Engines:
     )
 
 
+class CompiledCluster:
+    """Compiled replicas that run traces one after another and keep their caches.
+
+    It gives what `replay.Cluster` gives, for replicas of several kinds and requests with adapters.
+
+    Args:
+        deployments: one per replica, which `supports` accepts; all start with empty caches.
+        route: one of `ROUTES`, or the settings of a picker.
+        http_seconds: time of the API server, which each first token and each answer has.
+        seed: seed of a random route.
+
+    Raises:
+        ToolError: the program is not built.
+    """
+
+    def __init__(
+        self,
+        deployments: Sequence[Deployment],
+        route: str | PickerSettings,
+        http_seconds: float = 0.0,
+        seed: int = 0,
+    ) -> None:
+        kinds: list[Deployment] = []
+        for each in deployments:
+            if not any(each is kind for kind in kinds):
+                kinds.append(each)
+        adapters = sorted({name for each in kinds for name in each.adapters})
+        self._names = _Names({name: number for number, name in enumerate(adapters)})
+        self._http = http_seconds
+        self.engines = CompiledEngines(
+            kinds, route, refuses=False, seed=seed, has_adapters=bool(adapters)
+        )
+        places = [next(n for n, kind in enumerate(kinds) if kind is each) for each in deployments]
+        self.engines.serve(0, [self.engines.add(place, 0.0) for place in places])
+
+    @property
+    def now(self) -> float:
+        """Seconds since the start of the first trace."""
+        return self.engines.now
+
+    def close(self) -> None:
+        """End the program."""
+        self.engines.close()
+
+    def play(self, trace: Iterable[TraceRequest]) -> Replay:
+        """Compute the outcomes of a trace that starts now; `now` is then its end.
+
+        Raises:
+            ValueError: a request has a priority, which is not compiled, or an unknown adapter.
+        """
+        ordered = sorted(trace, key=lambda each: each.arrival)
+        begun, before = self.now, self.engines.prefix_stats()
+        requests, question, adapter = self._names.columns(ordered, begun)
+        self.engines.settle(requests, question, adapter)
+        outcomes = outcomes_of(ordered, self.engines.finished(), begun, self._http)
+        return Replay(outcomes, [], self.stats_since(before))
+
+    def advance(
+        self, trace: Sequence[TraceRequest], first: int, begun: float, until: float
+    ) -> Finished:
+        """Send requests, compute all replicas up to a time, and return the requests that ended.
+
+        Args:
+            trace: requests in the order of arrival, in seconds after `begun`.
+            first: number of the first one.
+            begun: start of the trace.
+            until: time in seconds.
+        """
+        requests, question, adapter = self._names.columns(trace, begun)
+        requests = replace(requests, number=requests.number + first)
+        self.engines.advance_with(requests, until, question, adapter)
+        return self.engines.finished()
+
+    def stats_since(self, before: PrefixStats) -> PrefixStats:
+        """Return what the counters of the prefix caches counted since."""
+        now = self.engines.prefix_stats()
+        return PrefixStats(now.queries - before.queries, now.hits - before.hits)
+
+
 def replay(
     trace: Sequence[TraceRequest],
     deployment: Deployment,
     replicas: int,
     route: str | PickerSettings,
     http_seconds: float = 0.0,
+    seed: int = 0,
 ) -> Replay:
-    """Compute the outcomes of a trace on equal replicas with empty caches: see `replay.Cluster`.
+    """Compute the outcomes of a trace on equal replicas with empty caches: see `CompiledCluster`.
 
     Raises:
-        ValueError: a request has an adapter or a priority, which are not compiled.
+        ValueError: a request has a priority, which is not compiled, or an unknown adapter.
         ToolError: the program is not built.
     """
-    ordered = sorted(trace, key=lambda each: each.arrival)
-    made = CompiledEngines([deployment], route, refuses=False)
+    cluster = CompiledCluster([deployment] * replicas, route, http_seconds, seed)
     try:
-        made.serve(0, [made.add(0, 0.0) for _ in range(replicas)])
-        requests, question = columns(ordered)
-        made.advance_with(requests, math.inf, question)
-        ended, stats = made.finished(), made.prefix_stats()
+        return cluster.play(trace)
     finally:
-        made.close()
-    found: list[Outcome | None] = [None] * len(ordered)
+        cluster.close()
+
+
+def outcomes_of(
+    trace: Sequence[TraceRequest], ended: Finished, begun: float, http_seconds: float
+) -> list[Outcome]:
+    """Return the outcomes of requests, whose numbers are their places in the trace.
+
+    Args:
+        trace: requests, whose times of arrival are seconds after `begun`.
+        ended: those that ended.
+        begun: time at which the trace started.
+        http_seconds: time of the API server.
+    """
+    found: list[Outcome | None] = [None] * len(trace)
     rows = zip(
         ended.number.tolist(), ended.replica.tolist(), ended.first_token_seconds.tolist(),
         ended.last_token_seconds.tolist(), ended.generated.tolist(),
         ended.cached_tokens.tolist(), ended.preemptions.tolist(), strict=True,
     )  # fmt: skip
     for number, replica, first, last, generated, cached, preemptions in rows:
-        request = ordered[int(number)]
+        request = trace[int(number)]
+        arrived = begun + request.arrival
         found[int(number)] = Outcome(
             request=request,
             replica=replica,
-            ttft=first - request.arrival + http_seconds,
+            ttft=first - arrived + http_seconds,
             tpot=(last - first) / (generated - 1) if generated > 1 else None,
-            e2e=last - request.arrival + http_seconds,
+            e2e=last - arrived + http_seconds,
             cached_tokens=cached,
             loaded_tokens=0,
             preemptions=preemptions,
         )
-    never = (Outcome(each, _NONE, None, None, None, 0, 0, 0) for each in ordered)
-    return Replay([one or other for one, other in zip(found, never, strict=True)], [], stats)
+    never = (Outcome(each, _NONE, None, None, None, 0, 0, 0) for each in trace)
+    return [one or other for one, other in zip(found, never, strict=True)]
 
 
-def columns(trace: Sequence[TraceRequest]) -> tuple[Requests, NDArray[np.int64]]:
-    """Return requests in the order of arrival as arrays, and the numbers of their prompts.
+class _Names:
+    """Numbers of prefixes, prompts and adapters, the same in each trace of a cluster.
 
-    Raises:
-        ValueError: a request has an adapter or a priority, which are not compiled.
+    Args:
+        adapters: numbers of the adapters, in the order of their names.
     """
-    if any(each.adapter is not None or each.priority for each in trace):
-        raise ValueError("the compiled core has no adapters and no priorities")
-    names: dict[object, int] = {}
-    prefix = [
-        names.setdefault(each.group, len(names)) if each.prefix_tokens else _NONE for each in trace
-    ]
-    question = [
-        _NONE
-        if each.question is None
-        else names.setdefault((each.group, each.prefix_tokens, each.question), len(names))
-        for each in trace
-    ]
-    requests = Requests(
-        np.arange(len(trace)),
-        np.array([each.arrival for each in trace], np.float64),
-        np.zeros(len(trace), np.int64),
-        np.array([each.prompt_tokens for each in trace], np.int64),
-        np.array([each.output_tokens for each in trace], np.int64),
-        np.array(prefix, np.int64),
-        np.array([each.prefix_tokens for each in trace], np.int64),
-    )
-    return requests, np.array(question, np.int64)
+
+    def __init__(self, adapters: Mapping[str, int]) -> None:
+        self._adapters = adapters
+        self._names: dict[object, int] = {}
+
+    def _number(self, name: object) -> int:
+        return self._names.setdefault(name, len(self._names))
+
+    def _adapter(self, name: str | None) -> int:
+        if name is None:
+            return _NONE
+        if name not in self._adapters:
+            rule = "must be one that the engine has at its start"
+            raise ValueError(f"adapter: {rule} ({', '.join(self._adapters) or 'none'}), got {name}")
+        return self._adapters[name]
+
+    def columns(
+        self, trace: Sequence[TraceRequest], begun: float = 0.0
+    ) -> tuple[Requests, NDArray[np.int64], NDArray[np.int64]]:
+        """Return requests in the order of arrival as arrays, their prompts and their adapters.
+
+        Raises:
+            ValueError: a request has a priority, which is not compiled, or an unknown adapter.
+        """
+        if any(each.priority for each in trace):
+            raise ValueError("the compiled core has no priorities")
+        prefix = [
+            self._number((each.adapter, each.group)) if each.prefix_tokens else _NONE
+            for each in trace
+        ]
+        question = [
+            _NONE
+            if each.question is None
+            else self._number((each.adapter, each.group, each.prefix_tokens, each.question))
+            for each in trace
+        ]
+        requests = Requests(
+            np.arange(len(trace)),
+            np.array([begun + each.arrival for each in trace], np.float64),
+            np.zeros(len(trace), np.int64),
+            np.array([each.prompt_tokens for each in trace], np.int64),
+            np.array([each.output_tokens for each in trace], np.int64),
+            np.array(prefix, np.int64),
+            np.array([each.prefix_tokens for each in trace], np.int64),
+        )
+        adapter = np.array([self._adapter(each.adapter) for each in trace], np.int64)
+        return requests, np.array(question, np.int64), adapter
 
 
 def _kind(deployment: Deployment, *, refuses: bool) -> dict[str, Any]:
@@ -342,6 +502,19 @@ def _kind(deployment: Deployment, *, refuses: bool) -> dict[str, Any]:
         "caches": flags.enable_prefix_caching is not False,
         "chunked": flags.enable_chunked_prefill is not False,
         "async": flags.async_scheduling is not False,
+        "lora": _lora(deployment) if flags.enable_lora else None,
+    }
+
+
+def _lora(deployment: Deployment) -> dict[str, Any]:
+    """Return the settings of an engine with LoRA adapters: `Lora` of the program."""
+    slots = AdapterSlots(deployment)
+    return {
+        "slots": slots.slots,
+        "host_slots": slots.host_slots,
+        "device_seconds": slots.device_seconds * deployment.step_factor,
+        "host_seconds": slots.host_seconds * deployment.step_factor,
+        "factors": [adapter_factor(count) for count in range(slots.slots + 1)],
     }
 
 

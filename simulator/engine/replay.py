@@ -146,6 +146,39 @@ def least_request() -> Route:
     )
 
 
+def two_choices(seed: int = 0) -> Route:
+    """Return a route to the one of two random replicas with fewer unfinished requests.
+
+    It is Envoy's least-request policy, which looks at two replicas unless configured otherwise.
+    """
+    choose = random.Random(seed)  # noqa: S311  # routing, not secrets
+
+    def route(_request: TraceRequest, engines: Sequence[EngineCore]) -> int:
+        first, other = (choose.randrange(len(engines)) for _ in range(2))
+        return other if engines[other].unfinished < engines[first].unfinished else first
+
+    return route
+
+
+def session_affine() -> Route:
+    """Return a route that sends prompts with one question to one replica, as turns of a session.
+
+    The first one goes to the replica with the fewest unfinished requests.
+    """
+    homes: dict[tuple[str | None, str, int, str], int] = {}
+    least = least_request()
+
+    def route(request: TraceRequest, engines: Sequence[EngineCore]) -> int:
+        if request.question is None:
+            return least(request, engines)
+        key = (request.adapter, request.group, request.prefix_tokens, request.question)
+        if key not in homes:
+            homes[key] = least(request, engines)
+        return homes[key]
+
+    return route
+
+
 def prefix_affine(slack: int = 4) -> Route:
     """Return a route that sends requests of a group to the same replica.
 

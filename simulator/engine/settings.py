@@ -9,9 +9,14 @@ from typing import Any, cast
 
 from gke_inference.intent.batch_rules import default_batch
 from gke_inference.sizing.architectures import find, longest_context
-from gke_inference.sizing.memory import RUNTIME_MEMORY_GB, kv_token_bytes
+from gke_inference.sizing.memory import (
+    RUNTIME_MEMORY_GB,
+    device_gib,
+    kv_token_bytes,
+    reserve_gib,
+)
 from gke_inference.sizing.shapes import ModelShape, shape_in, shape_of
-from planner.fit.chips import HOST_NETWORKS, Accelerator, HostNetwork, Link, accelerator
+from planner.fit.chips import HOST_NETWORKS, WORDS, Accelerator, HostNetwork, Link, accelerator
 from planner.speed.links import ALLGATHER, BACKENDS
 from planner.speed.roofline import ExpertGroup
 from planner.speed.speculation import METHODS, MOST_TOKENS, Speculation, speculation
@@ -161,12 +166,15 @@ def deploy(flags: argparse.Namespace, environment: Mapping[str, str]) -> Deploym
     kv_bits = 8 if str(flags.kv_cache_dtype or "auto").startswith(_KV_BITS_8) else 16
     max_model_len = flags.max_model_len or shape.context
     block_size = flags.block_size or _BLOCK_SIZE[surroundings.accelerator.kind]
-    kv_bytes = _kv_bytes(flags, surroundings, weights_gb(shape, experts), devices)
+    longest = max_model_len if max_model_len > 0 else shape.context
+    tokens, sequences = _batch(flags, surroundings.accelerator, longest)
+    chip = surroundings.accelerator
+    reserve = reserve_bytes(chip, shape, tokens) * devices
+    kv_bytes = _kv_bytes(flags, chip, weights_gb(shape, experts), devices, reserve)
     per_token = kv_token_bytes(shape, kv_bits)
     if max_model_len < 0:
         max_model_len = min(shape.context, kv_bytes // per_token)
     _check_length(max_model_len, per_token, kv_bytes)
-    tokens, sequences = _batch(flags, surroundings.accelerator, max_model_len)
     try:
         chat_template = read_template(flags.chat_template, surroundings.host_path)
     except NoTemplateError as error:
@@ -348,26 +356,46 @@ def _devices(
     return world
 
 
+def device_bytes(chip: Accelerator) -> float:
+    """Return the memory of one device that a program may use."""
+    word = WORDS.get(chip.name)
+    return chip.memory_gb * 1e9 / chip.devices_per_chip if word is None else device_gib(word) * _GIB
+
+
+def reserve_bytes(chip: Accelerator, shape: ModelShape, step_tokens: int) -> float:
+    """Return the memory of one device for runtime, graphs and the activations of a step."""
+    word = WORDS.get(chip.name)
+    if word is None:
+        return RUNTIME_MEMORY_GB[chip.kind] * 1e9 / chip.devices_per_chip
+    return reserve_gib(word, shape, step_tokens) * _GIB
+
+
 def _kv_bytes(
-    flags: argparse.Namespace, surroundings: Surroundings, weights: float, devices: int
+    flags: argparse.Namespace, chip: Accelerator, weights: float, devices: int, reserve: float
 ) -> int:
-    """Return the memory for KV blocks on all chips.
+    """Return the memory for KV blocks on all devices.
+
+    Args:
+        flags: the engine's flags.
+        chip: the accelerator.
+        weights: size of the weights, in 10^9 bytes.
+        devices: number of devices.
+        reserve: bytes for runtime, graphs and activations on all devices.
 
     Raises:
         EngineError: the weights leave no memory.
     """
     if flags.kv_cache_memory_bytes:
         return int(flags.kv_cache_memory_bytes) * devices
-    chip = surroundings.accelerator
-    chips = max(1, devices // chip.devices_per_chip)
     utilization = flags.gpu_memory_utilization or 0.92
-    total = chip.memory_gb * chips
+    chips = max(1, devices // chip.devices_per_chip)
+    total = device_bytes(chip) * devices / 1e9
     if weights > total:
         raise EngineError(
             f"torch.OutOfMemoryError: {chip.name} out of memory: the weights of {flags.model} take "
             f"{weights:.1f} GB, and {chips} chip(s) have {total:.1f} GB."
         )
-    left = total * utilization - weights - RUNTIME_MEMORY_GB[chip.kind] * chips
+    left = total * utilization - weights - reserve / 1e9
     if left <= 0:
         raise EngineError(
             "ValueError: No available memory for the cache blocks. Try increasing "

@@ -38,6 +38,7 @@ type Kind struct {
 	Caches      bool    `json:"caches"`
 	Chunked     bool    `json:"chunked"`
 	Async       bool    `json:"async"`
+	Lora        *Lora   `json:"lora"` // nil: an engine without adapters
 
 	// By the tokens of a step: operations and reads of the matrix products, both in seconds, and
 	// the time of messages and what no hardware explains.
@@ -68,11 +69,15 @@ func (k *Kind) prepare() {
 }
 
 // seconds returns the duration of a step: CostModel.step_seconds.
-func (k *Kind) seconds(tokens int32, context, pairs, distinct float64) float64 {
+func (k *Kind) seconds(tokens int32, context, pairs, distinct float64, adapters int) float64 {
 	if tokens == 0 {
 		return 0
 	}
 	f := &k.Figures
+	slower := 1.0
+	if adapters > 0 {
+		slower = k.Lora.Factors[adapters]
+	}
 	if distinct < context {
 		context = distinct + f.Shared*(context-distinct)
 	}
@@ -80,8 +85,8 @@ func (k *Kind) seconds(tokens int32, context, pairs, distinct float64) float64 {
 	if f.IsSeparate {
 		products := max(k.compute[tokens], k.reads[tokens])
 		attention := max(pairs*f.PairFlops/f.AttentionPeak, kv/f.KvBandwidth)
-		return products + attention + k.rest[tokens]
+		return (products+attention)*slower + k.rest[tokens]
 	}
 	compute := k.compute[tokens] + pairs*f.PairFlops/f.Peak
-	return max(compute, k.reads[tokens]+kv/f.Bandwidth) + k.rest[tokens]
+	return max(compute, k.reads[tokens]+kv/f.Bandwidth)*slower + k.rest[tokens]
 }

@@ -23,6 +23,7 @@ type request struct {
 	ofQuestion  int32 // blocks that are named after the group, or after them the question
 	group       int32
 	question    int32
+	adapter     int32
 	before      int32 // running requests in the order of admission
 	after       int32 // also the queue of waiting requests
 	isDecoding  bool
@@ -87,6 +88,7 @@ type engine struct {
 	waiting     int32
 	waitTokens  int64
 	least       float64 // shortest possible step, in seconds
+	adapters    adapters
 
 	ended []row
 }
@@ -95,7 +97,8 @@ func newEngine(kind *Kind) *engine {
 	return &engine{
 		kind: kind, cache: newCache(kind), end: -1, partial: none, head: none, tail: none,
 		queue: none, last: none, phases: make([]int32, kind.BlockSize),
-		watched: make([][]int32, kind.BlockSize), least: kind.seconds(1, 0, 0, 0),
+		watched: make([][]int32, kind.BlockSize), least: kind.seconds(1, 0, 0, 0, 0),
+		adapters: adapters{set: kind.Lora},
 	}
 }
 
@@ -115,7 +118,7 @@ func (e *engine) phaseOf(computed int32) int32 {
 func blocksFor(tokens, size int32) int32 { return (tokens + size - 1) / size }
 
 // submit queues a request: EngineCore.submit.
-func (e *engine) submit(now float64, number int64, prompt, output int32, ofGroup, ofQuestion int32, group, question int64) {
+func (e *engine) submit(now float64, number int64, prompt, output int32, ofGroup, ofQuestion int32, group, question int64, adapter int32) {
 	e.advance(now)
 	if prompt+output > e.kind.LongestLen {
 		nan := math.NaN()
@@ -133,7 +136,8 @@ func (e *engine) submit(now float64, number int64, prompt, output int32, ofGroup
 	runs, duplicates := r.runs[:0], r.duplicates[:0]
 	*r = request{
 		number: number, first: math.NaN(), prompt: prompt, output: output, group: none,
-		question: none, before: none, after: none, runs: runs, duplicates: duplicates,
+		question: none, adapter: adapter, before: none, after: none, runs: runs,
+		duplicates: duplicates,
 	}
 	if e.kind.Caches {
 		if ofGroup > 0 {
@@ -195,6 +199,10 @@ func (e *engine) decode(until float64) {
 	perStep := int64(count)
 	products := max(e.kind.compute[count], e.kind.reads[count])
 	rest := e.kind.rest[count]
+	loaded := 0
+	if len(e.adapters.used) > 0 {
+		loaded, _ = e.adapters.load(none) // all of them are there
+	}
 	for e.decoded < last {
 		needed := e.phases[e.starting]
 		if needed > c.free {
@@ -206,14 +214,14 @@ func (e *engine) decode(until float64) {
 		context := float64(e.computed + perStep)
 		distinct := float64(int64(c.total-c.free) * int64(size))
 		var seconds float64
-		if f.IsSeparate {
+		if f.IsSeparate && loaded == 0 {
 			read := context
 			if distinct < read {
 				read = distinct + f.Shared*(read-distinct)
 			}
 			seconds = products + max(context*f.PairFlops/f.AttentionPeak, read*f.KvBytes/f.KvBandwidth) + rest
 		} else {
-			seconds = e.kind.seconds(count, context, context, distinct)
+			seconds = e.kind.seconds(count, context, context, distinct, loaded)
 		}
 		e.step++
 		end := e.now + seconds
@@ -399,6 +407,9 @@ func (e *engine) leave(index int32) {
 		}
 	}
 	r.order = 0
+	if r.adapter != none {
+		e.adapters.leave(r.adapter)
+	}
 	if r.before == none {
 		e.head = r.after
 	} else {
@@ -569,6 +580,7 @@ func (e *engine) begin() bool {
 	var prompts, decodes int32 = 0, e.decoding
 	context := float64(e.computed + int64(e.decoding))
 	pairs := context
+	idle := none // adapter of a running request that is not in the step
 	if e.partial != none {
 		r := &e.requests[e.partial]
 		pending := r.prompt + r.generated - r.computed
@@ -582,12 +594,24 @@ func (e *engine) begin() bool {
 			context += float64(r.computed + tokens)
 			pairs += float64(tokens) * (float64(r.computed) + float64(tokens+1)/2)
 			e.work = append(e.work, part{e.partial, tokens})
+		} else {
+			idle = r.adapter
 		}
 	}
-	for !isPreempted && e.queue != none && budget > 0 && e.running() < kind.MostRunning &&
-		e.requests[e.queue].notBefore <= late {
+	skipped := none // the last one that waits for room for its adapter
+	for !isPreempted && budget > 0 && e.running() < kind.MostRunning {
 		index := e.queue
-		tokens := e.admit(index, budget)
+		if skipped != none {
+			index = e.requests[skipped].after
+		}
+		if index == none || e.requests[index].notBefore > late {
+			break
+		}
+		if !e.adapters.hasRoom(e.requests[index].adapter) {
+			skipped = index
+			continue
+		}
+		tokens := e.admit(index, skipped, budget)
 		if tokens == 0 {
 			break
 		}
@@ -607,7 +631,11 @@ func (e *engine) begin() bool {
 		return false
 	}
 	distinct := float64(int64(c.total-c.free) * int64(c.size))
-	e.end = e.now + kind.seconds(prompts+decodes, context, pairs, distinct)
+	loaded, loading := 0, 0.0
+	if len(e.adapters.used) > 0 {
+		loaded, loading = e.adapters.load(idle)
+	}
+	e.end = e.now + (kind.seconds(prompts+decodes, context, pairs, distinct, loaded) + loading)
 	return true
 }
 
@@ -656,9 +684,9 @@ func (e *engine) scheduleRunning() bool {
 	return isPreempted
 }
 
-// admit holds blocks for the first waiting request, and returns the tokens to compute now; 0
-// without room: Scheduler._admit.
-func (e *engine) admit(index, budget int32) int32 {
+// admit holds blocks for the first waiting request, or the one after another, and returns the
+// tokens to compute now; 0 without room: Scheduler._admit.
+func (e *engine) admit(index, after, budget int32) int32 {
 	c, r := &e.cache, &e.requests[index]
 	size, length := c.size, r.prompt+r.generated
 	cached, idle := int32(0), int32(0)
@@ -718,14 +746,21 @@ func (e *engine) admit(index, budget int32) int32 {
 		c.queries += int64(r.prompt)
 		c.hits += int64(r.computed)
 	}
-	e.queue = r.after
-	if e.queue == none {
-		e.last = none
+	if after == none {
+		e.queue = r.after
+	} else {
+		e.requests[after].after = r.after
+	}
+	if e.last == index {
+		e.last = after
 	}
 	e.waiting--
 	e.waitTokens -= int64(r.prompt)
 	e.orders++
 	r.order = e.orders
+	if r.adapter != none {
+		e.adapters.join(r.adapter)
+	}
 	r.before, r.after = e.tail, none
 	if e.tail == none {
 		e.head = index

@@ -19,9 +19,11 @@ import (
 )
 
 type settings struct {
-	Kinds  []*Kind        `json:"kinds"`
-	Route  string         `json:"route"`
-	Picker pickerSettings `json:"picker"`
+	Kinds       []*Kind        `json:"kinds"`
+	Route       string         `json:"route"`
+	Picker      pickerSettings `json:"picker"`
+	Seed        uint32         `json:"seed"`         // of random routes
+	HasAdapters bool           `json:"has_adapters"` // requests have a column of adapters
 }
 
 type arrival struct {
@@ -29,6 +31,7 @@ type arrival struct {
 	seconds                      float64
 	pool                         int64
 	prompt, output, prefixTokens int32
+	adapter                      int32 // LoRA adapter; none: the base model
 }
 
 type replica struct {
@@ -111,8 +114,10 @@ func (p *program) obey(command byte) error {
 		return p.load()
 	case 'c':
 		return p.counters()
+	case 'e':
+		return p.end()
 	}
-	return fmt.Errorf("command must be one of acdfklrsx, got %q", command)
+	return fmt.Errorf("command must be one of acdefklrsx, got %q", command)
 }
 
 func (p *program) whole() (int64, error) {
@@ -274,6 +279,10 @@ func (p *program) advance() error {
 	prompt := column[int32](p.in, count, &err)
 	output := column[int32](p.in, count, &err)
 	prefixTokens := column[int32](p.in, count, &err)
+	var adapters []int32
+	if p.set.HasAdapters {
+		adapters = column[int32](p.in, count, &err)
+	}
 	if err != nil {
 		return err
 	}
@@ -286,9 +295,13 @@ func (p *program) advance() error {
 		to := p.pool(int64(each))
 		jobs = append(jobs, func() {
 			for _, n := range chosen {
+				adapter := none
+				if adapters != nil {
+					adapter = adapters[n]
+				}
 				to.send(p.set.Route, &arrival{
 					number[n], prefix[n], question[n], seconds[n], int64(each),
-					prompt[n], output[n], prefixTokens[n],
+					prompt[n], output[n], prefixTokens[n], adapter,
 				})
 			}
 		})
@@ -373,6 +386,15 @@ func (p *program) load() error {
 		write(p.out, []int64{int64(count)}), write(p.out, p.order), write(p.out, running),
 		write(p.out, waiting), write(p.out, usage), write(p.out, tokens),
 	)
+}
+
+// end writes the time of the last step of all replicas.
+func (p *program) end() error {
+	last := 0.0
+	for _, each := range p.replicas {
+		last = max(last, each.engine.now)
+	}
+	return write(p.out, []float64{last})
 }
 
 func (p *program) counters() error {

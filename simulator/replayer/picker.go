@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"slices"
 	"sort"
 )
@@ -15,6 +16,9 @@ type pickerSettings struct {
 	MostBlocks  int32     `json:"most_blocks"`
 	MostEntries int32     `json:"most_entries"`
 	Seed        uint32    `json:"seed"`
+	QueueLimit  float64   `json:"queue_limit"`  // of a filter; 0: none
+	UsageLimit  float64   `json:"usage_limit"`  // of the same filter
+	LookSeconds float64   `json:"look_seconds"` // between looks; 0: lookSeconds
 }
 
 // picker chooses members as simulator.replays.modelled_picker.ModelledPicker does. What it knows of
@@ -26,6 +30,7 @@ type picker struct {
 	lists    map[int64]*recent
 	position []int32 // of members in their pool, by number; none: in no pool
 	total    []float64
+	isKept   []bool // by the filter
 	matched  []int32
 	best     []int
 }
@@ -79,6 +84,7 @@ func (p *picker) place(members []member) {
 		p.position[members[index].number] = int32(index)
 	}
 	p.total = make([]float64, len(members))
+	p.isKept = make([]bool, len(members))
 	p.matched = make([]int32, len(members))
 }
 
@@ -94,14 +100,21 @@ func (p *picker) pick(a *arrival, members []member) int {
 		shared = min(a.prefixTokens/size, whole)
 	}
 	clear(p.total)
+	p.filter(members)
 	for at, kind := range p.set.Scorers {
 		weight := p.set.Weights[at]
 		switch kind {
 		case "queue-scorer":
-			p.scoreQueues(members, weight)
+			p.scoreCounts(members, weight, func(s *seen) int32 { return s.waiting })
+		case "running-requests-size-scorer":
+			p.scoreCounts(members, weight, func(s *seen) int32 { return s.running })
 		case "kv-cache-utilization-scorer":
 			for index := range members {
-				p.total[index] += float64(weight * (1 - members[index].usage))
+				p.total[index] += float64(weight * (1 - members[index].seen.usage))
+			}
+		case "lora-affinity-scorer":
+			for index := range members {
+				p.total[index] += float64(weight * members[index].seen.scoreAdapter(a.adapter))
 			}
 		case "prefix-cache-scorer":
 			if whole > 0 {
@@ -122,26 +135,63 @@ func (p *picker) pick(a *arrival, members []member) int {
 	return chosen
 }
 
-func (p *picker) scoreQueues(members []member, weight float64) {
-	least, most := members[0].waiting, members[0].waiting
+// filter keeps the members that have room; all where none has: utilization-detector.
+func (p *picker) filter(members []member) {
+	isAny := false
 	for index := range members {
-		least, most = min(least, members[index].waiting), max(most, members[index].waiting)
+		s := &members[index].seen
+		p.isKept[index] = p.set.QueueLimit == 0 ||
+			(float64(s.waiting) < p.set.QueueLimit && s.usage < p.set.UsageLimit)
+		isAny = isAny || p.isKept[index]
+	}
+	if !isAny {
+		for index := range members {
+			p.isKept[index] = true
+		}
+	}
+}
+
+// scoreCounts gives the weight to the least of the kept members, and nothing to the most.
+func (p *picker) scoreCounts(members []member, weight float64, count func(*seen) int32) {
+	least, most := int32(math.MaxInt32), int32(math.MinInt32)
+	for index := range members {
+		if p.isKept[index] {
+			found := count(&members[index].seen)
+			least, most = min(least, found), max(most, found)
+		}
 	}
 	for index := range members {
 		score := 1.0
 		if least != most {
-			score = float64(most-members[index].waiting) / float64(most-least)
+			score = float64(most-count(&members[index].seen)) / float64(most-least)
 		}
 		p.total[index] += float64(weight * score)
 	}
 }
 
+func (s *seen) scoreAdapter(adapter int32) float64 {
+	switch {
+	case slices.Contains(s.adapters, adapter):
+		return 1
+	case len(s.adapters)+len(s.waitingAdapters) < s.mostAdapters:
+		return 0.8
+	case slices.Contains(s.waitingAdapters, adapter):
+		return 0.6
+	}
+	return 0
+}
+
 func (p *picker) choose() int {
-	if p.set.IsWeighted && slices.ContainsFunc(p.total, func(score float64) bool { return score != 0 }) {
+	for index := range p.total {
+		if !p.isKept[index] {
+			p.total[index] = math.Inf(-1)
+		}
+	}
+	if p.set.IsWeighted && slices.ContainsFunc(p.total, func(score float64) bool { return score > 0 }) {
 		sums := make([]float64, len(p.total))
 		sum := 0.0
 		for index, score := range p.total {
-			sum += score
+			sum += max(0, score)
 			sums[index] = sum
 		}
 		wanted := p.random.real() * sum

@@ -1,15 +1,26 @@
 package main
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 const lookSeconds = 0.05 // simulator.engine.replay.LOOK_SECONDS
 
 // member is a replica of a pool.
 type member struct {
-	number  int64
-	engine  *engine
-	waiting int32 // as of the last look
-	usage   float64
+	number int64
+	engine *engine
+	seen   seen
+}
+
+// seen is the state of a member as of the last look: modelled_picker.Seen.
+type seen struct {
+	waiting, running int32
+	usage            float64
+	adapters         []int32 // of running requests, ascending
+	waitingAdapters  []int32
+	mostAdapters     int
 }
 
 // pool has replicas that get the same requests.
@@ -19,13 +30,21 @@ type pool struct {
 	busy     []int32   // unfinished requests of a member
 	turn     int
 	lastLook int64
+	interval float64 // seconds between looks
 	picker   *picker
+	random   *random
+	homes    map[int64]int64 // members of sessions, by prompt
 }
 
 func newPool(set *settings) *pool {
-	p := &pool{lastLook: -1}
+	p := &pool{
+		lastLook: -1, interval: lookSeconds, random: newRandom(set.Seed), homes: map[int64]int64{},
+	}
 	if set.Route == "picker" {
 		p.picker = newPicker(set.Picker)
+		if set.Picker.LookSeconds > 0 {
+			p.interval = set.Picker.LookSeconds
+		}
 	}
 	return p
 }
@@ -40,19 +59,22 @@ func (p *pool) send(route string, a *arrival) {
 	case "round-robin":
 		chosen = p.turn % len(p.members)
 		p.turn++
-	case "least-request":
-		for index, until := range p.quiet {
-			if until <= a.seconds {
-				e := p.members[index].engine
-				e.advance(a.seconds)
-				p.quiet[index], p.busy[index] = e.quiet(), e.unfinished()
-			}
+	case "random":
+		chosen = int(p.random.below(uint32(len(p.members))))
+	case "two-choices":
+		chosen = int(p.random.below(uint32(len(p.members))))
+		other := int(p.random.below(uint32(len(p.members))))
+		if p.unfinished(other, a.seconds) < p.unfinished(chosen, a.seconds) {
+			chosen = other
 		}
-		least := p.busy[0]
-		for index, count := range p.busy {
-			if count < least {
-				least, chosen = count, index
-			}
+	case "least-request":
+		chosen = p.least(a.seconds)
+	case "session-affine":
+		home, isKnown := p.homes[a.question]
+		chosen = slices.IndexFunc(p.members, func(each member) bool { return each.number == home })
+		if a.question < 0 || !isKnown || chosen < 0 {
+			chosen = p.least(a.seconds)
+			p.homes[a.question] = p.members[chosen].number
 		}
 	default:
 		chosen = p.picker.pick(a, p.members)
@@ -67,23 +89,65 @@ func (p *pool) send(route string, a *arrival) {
 	if a.question >= 0 {
 		ofQuestion = a.prompt / size
 	}
-	e.submit(a.seconds, a.number, a.prompt, a.output, ofGroup, ofQuestion, a.prefix, a.question)
-	if route == "least-request" {
+	e.submit(
+		a.seconds, a.number, a.prompt, a.output, ofGroup, ofQuestion, a.prefix, a.question, a.adapter)
+	if p.picker == nil && route != "round-robin" {
 		p.quiet[chosen], p.busy[chosen] = e.quiet(), e.unfinished()
 	}
 }
 
-// look reads the members' metrics, at most once in lookSeconds.
+// least returns the first member with the fewest unfinished requests.
+func (p *pool) least(now float64) int {
+	chosen := 0
+	for index := range p.quiet {
+		if p.unfinished(index, now) < p.busy[chosen] {
+			chosen = index
+		}
+	}
+	return chosen
+}
+
+// unfinished returns a member's requests that have not ended at a time.
+func (p *pool) unfinished(index int, now float64) int32 {
+	if p.quiet[index] <= now {
+		e := p.members[index].engine
+		e.advance(now)
+		p.quiet[index], p.busy[index] = e.quiet(), e.unfinished()
+	}
+	return p.busy[index]
+}
+
+// look reads the members' metrics, at most once in an interval.
 func (p *pool) look(now float64) {
-	number := int64(now / lookSeconds)
+	number := int64(now / p.interval)
 	if number <= p.lastLook {
 		return
 	}
 	p.lastLook = number
 	for index := range p.members {
 		m := &p.members[index]
-		m.engine.advance(float64(number) * lookSeconds)
-		m.waiting, m.usage = m.engine.waiting, m.engine.cache.usage()
+		m.engine.advance(float64(number) * p.interval)
+		m.look()
+	}
+}
+
+// look reads a member's metrics.
+func (m *member) look() {
+	e, s := m.engine, &m.seen
+	s.waiting, s.running, s.usage = e.waiting, e.running(), e.cache.usage()
+	if e.adapters.set == nil {
+		return
+	}
+	s.mostAdapters = e.adapters.set.Slots
+	s.adapters, s.waitingAdapters = s.adapters[:0], s.waitingAdapters[:0]
+	for _, each := range e.adapters.used {
+		s.adapters = append(s.adapters, each.adapter)
+	}
+	for index := e.queue; index != none; index = e.requests[index].after {
+		adapter := e.requests[index].adapter
+		if adapter != none && !slices.Contains(s.waitingAdapters, adapter) {
+			s.waitingAdapters = append(s.waitingAdapters, adapter)
+		}
 	}
 }
 
@@ -92,7 +156,7 @@ func (p *pool) serve(members []member) {
 	for index := range members {
 		for _, old := range p.members {
 			if old.number == members[index].number {
-				members[index].waiting, members[index].usage = old.waiting, old.usage
+				members[index].seen = old.seen
 			}
 		}
 	}

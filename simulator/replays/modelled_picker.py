@@ -22,12 +22,14 @@ from simulator.engine.stepped import Arriving
 BlockName = tuple[str, ...]
 SCORERS = (
     "queue-scorer",
+    "running-requests-size-scorer",
     "kv-cache-utilization-scorer",
     "lora-affinity-scorer",
     "prefix-cache-scorer",
 )
 """Types of the scorers that are modeled."""
 _PREFIX_PRODUCER = "approx-prefix-cache-producer"
+_DETECTOR = "utilization-detector"
 
 
 @dataclass
@@ -35,6 +37,7 @@ class Seen:
     """A picker's state of a replica, as of its last look."""
 
     waiting: int = 0
+    running: int = 0
     usage: float = 0.0
     running_adapters: frozenset[str] = frozenset()
     waiting_adapters: frozenset[str] = frozenset()
@@ -49,6 +52,7 @@ class Seen:
         lora = deployment.flags.enable_lora
         return cls(
             waiting=len(scheduler.waiting),
+            running=len(scheduler.running),
             usage=scheduler.cache.usage,
             running_adapters=frozenset(scheduler.adapters_running if lora else ()),
             waiting_adapters=frozenset(scheduler.adapters_waiting if lora else ()),
@@ -118,6 +122,32 @@ class PrefixIndex:
             kept.popitem(last=False)
 
 
+@dataclass(frozen=True)
+class Limits:
+    """The limits of a `utilization-detector` in a profile, from which a replica is left out."""
+
+    waiting: float
+    usage: float
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any]) -> "Limits":
+        """Return the limits of a plugin; those not given are upstream's defaults."""
+        more = 1 + float(parameters.get("headroom", 0.0))
+        return cls(
+            float(parameters.get("queueDepthThreshold", 5)) * more,
+            float(parameters.get("kvCacheUtilThreshold", 0.8)) * more,
+        )
+
+    def keep(self, seen: Sequence[Seen]) -> list[int]:
+        """Return the indices of the replicas below the limits; all if there is none."""
+        found = [
+            index
+            for index, each in enumerate(seen)
+            if each.waiting < self.waiting and each.usage < self.usage
+        ]
+        return found or list(range(len(seen)))
+
+
 class ModelledPicker:
     """The scoring of the endpoint picker v1.5.0, as a route of a replay.
 
@@ -133,6 +163,7 @@ class ModelledPicker:
         }
         self._scorers: list[tuple[str, int]] = []
         self._weighted = False
+        self._limits: Limits | None = None
         self._seed = seed
         found = [plugin for plugin in plugins.values() if plugin["type"] == _PREFIX_PRODUCER]
         self._index = PrefixIndex(found[0].get("parameters", {}) if found else {})
@@ -142,6 +173,8 @@ class ModelledPicker:
             kind: str = plugin["type"]
             if kind == "weighted-random-picker":
                 self._weighted = True
+            elif kind == _DETECTOR:  # in a profile, a filter
+                self._limits = Limits.of(plugin.get("parameters", {}))
             elif kind.endswith("-scorer"):
                 self._scorers.append((kind, int(entry.get("weight", 1))))
         self._choose = random.Random(seed)  # noqa: S311  # ties, not secrets
@@ -166,6 +199,8 @@ class ModelledPicker:
             most_blocks=int(parameters.get("maxPrefixBlocksToMatch", 256)),
             most_entries=int(parameters.get("lruCapacityPerServer", 31250)),
             seed=self._seed,
+            queue_limit=self._limits.waiting if self._limits else 0.0,
+            usage_limit=self._limits.usage if self._limits else 0.0,
         )
 
     def look(self, engines: Sequence[EngineCore]) -> None:
@@ -190,38 +225,60 @@ class ModelledPicker:
             replicas: their numbers, by which the picker remembers prompts; by default, the index.
         """
         numbers = range(len(seen)) if replicas is None else replicas
-        blocks = self._index.blocks(request, seen[0])
-        total = [0.0] * len(seen)
-        for kind, weight in self._scorers:
-            for index, score in enumerate(self._score(kind, request, seen, blocks, numbers)):
-                total[index] += weight * score
-        if self._weighted and any(total):
-            chosen = self._choose.choices(range(len(seen)), weights=total)[0]
+        blocks = self.blocks(request, seen)
+        total = self.scores(request, seen, numbers, blocks)
+        kept = list(total)
+        if self._weighted and any(total.values()):
+            chosen = self._choose.choices(kept, weights=list(total.values()))[0]
         else:
-            best = max(total)
-            chosen = self._choose.choice([n for n, s in enumerate(total) if s == best])
-        self._index.add(blocks, numbers[chosen], seen[chosen])
+            best = max(total.values())
+            chosen = self._choose.choice([n for n in kept if total[n] == best])
+        self.remember(blocks, numbers[chosen], seen[chosen])
         return chosen
+
+    def blocks(self, request: TraceRequest, seen: Sequence[Seen]) -> list[BlockName]:
+        """Return keys of a prompt's blocks, which are equal for equal prefixes."""
+        return self._index.blocks(request, seen[0])
+
+    def scores(
+        self,
+        request: TraceRequest,
+        seen: Sequence[Seen],
+        replicas: Sequence[int],
+        blocks: Sequence[BlockName],
+    ) -> dict[int, float]:
+        """Return the score of each replica that the filter keeps, by index: see `pick`."""
+        kept = list(range(len(seen))) if self._limits is None else self._limits.keep(seen)
+        some = [seen[index] for index in kept]
+        prefixes = dict(enumerate(self._index.scores(blocks, replicas)))
+        total = dict.fromkeys(kept, 0.0)
+        for kind, weight in self._scorers:
+            found = self._score(kind, request, some, [prefixes[index] for index in kept])
+            for index, score in zip(kept, found, strict=True):
+                total[index] += weight * score
+        return total
+
+    def remember(self, blocks: Sequence[BlockName], replica: int, seen: Seen) -> None:
+        """Record that a prompt went to a replica."""
+        self._index.add(blocks, replica, seen)
 
     def _score(
         self,
         kind: str,
         request: TraceRequest,
         seen: Sequence[Seen],
-        blocks: Sequence[BlockName],
-        replicas: Sequence[int],
+        prefixes: list[float],
     ) -> list[float]:
         if kind == "queue-scorer":
-            least, most = min(s.waiting for s in seen), max(s.waiting for s in seen)
-            if least == most:
-                return [1.0] * len(seen)
-            return [(most - s.waiting) / (most - least) for s in seen]
+            return _fewest([each.waiting for each in seen])
+        if kind == "running-requests-size-scorer":
+            return _fewest([each.running for each in seen])
         if kind == "kv-cache-utilization-scorer":
             return [1.0 - s.usage for s in seen]
         if kind == "lora-affinity-scorer":
             return [_lora(request.adapter or "", s) for s in seen]
         if kind == "prefix-cache-scorer":
-            return self._index.scores(blocks, replicas)
+            return prefixes
         raise ValueError(f"scorer must be one of {', '.join(SCORERS)}, got {kind!r}")
 
 
@@ -258,6 +315,14 @@ class PickerRoute:
             prefix_tokens=min(request.prefix_tokens, prompt) if is_shared else 0,
         )
         return self._picker.pick(asked, seen, replicas)
+
+
+def _fewest(counts: Sequence[int]) -> list[float]:
+    """Return 1 for the least count, 0 for the most, and between them in proportion."""
+    least, most = min(counts), max(counts)
+    if least == most:
+        return [1.0] * len(counts)
+    return [(most - each) / (most - least) for each in counts]
 
 
 def _lora(model: str, seen: Seen) -> float:

@@ -27,11 +27,11 @@ config/charts/epplib/templates/_config.yaml)."""
 
 @dataclass(frozen=True)
 class Facts:
-    """Inputs of the shipped configuration; see `gke_inference.gateway.picker`."""
+    """What a pool serves; see `gke_inference.gateway.picker`."""
 
     has_adapters: bool = False
-    is_mixed: bool = False
-    """Whether replicas run on different accelerators."""
+    has_sessions: bool = False
+    """Whether requests are turns of sessions."""
 
 
 def shipped(facts: Facts) -> str:

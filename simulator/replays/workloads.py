@@ -1,6 +1,5 @@
 """The workloads of replays and of the routing laboratory: replicas, requests and SLOs."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -10,10 +9,6 @@ from simulator.replays.replica_spec import ReplicaSpec
 from simulator.traffic import Slo, Trace, mixed_lengths, multi_adapter, shared_prefix
 
 REGION = "us-central1"
-PICKER_KNEE_QPS = 40.0
-"""Rate from which the ladder's replicas run out of KV blocks with any picker, so that a few
-requests decide whether a hundredth of all wait for the duration of a whole response
-(docs/adr/0006)."""
 MODEL = "model"
 """Model name in requests."""
 
@@ -42,16 +37,7 @@ class Workload:
     """Creates the trace of a stage; the second argument is the seed."""
     slo: Slo
     facts: Facts = field(default_factory=Facts)
-    seeds: tuple[int, ...] = (1, 2)
-    picker_seeds: tuple[int, ...] = ()
-    """Additional seeds for policies with a picker, which are compared by tail latency."""
-    knee_qps: float = math.inf
-    """Rate below which stages run with these seeds."""
-
-    @property
-    def picker_stages(self) -> tuple[StageSpec, ...]:
-        """Stages for `picker_seeds`: those before replicas run out of room."""
-        return tuple(spec for spec in self.stages if spec.rate < self.knee_qps)
+    seeds: tuple[int, ...] = tuple(range(1, 9))
 
     @property
     def usd_per_hour(self) -> float:
@@ -59,7 +45,7 @@ class Workload:
         return sum(replica.usd_per_hour for replica in self.replicas)
 
 
-def _price(name: str, machine_type: str, share: float = 1.0) -> float:
+def price_of(name: str, machine_type: str, share: float = 1.0) -> float:
     """Return the list price of a machine, or of a fraction of it.
 
     Raises:
@@ -73,18 +59,18 @@ def _price(name: str, machine_type: str, share: float = 1.0) -> float:
 
 def _h100_pair() -> ReplicaSpec:
     flags = ("--tensor-parallel-size=2", "--max-model-len=40960")
-    cost = _price("nvidia-h100-80gb", "a3-highgpu-8g", 2 / 8)
+    cost = price_of("nvidia-h100-80gb", "a3-highgpu-8g", 2 / 8)
     return ReplicaSpec("nvidia-h100-80gb", 2, "Qwen/Qwen3-32B", flags, usd_per_hour=cost)
 
 
 def _l4(*flags: str, slowdown: float = 1.0) -> ReplicaSpec:
-    cost = _price("nvidia-l4", "g2-standard-12")
+    cost = price_of("nvidia-l4", "g2-standard-12")
     flags = ("--max-model-len=16384", *flags)
     return ReplicaSpec("nvidia-l4", 1, "meta-llama/Llama-3.1-8B", flags, slowdown, cost)
 
 
 def _v6e(chips: int = 4) -> ReplicaSpec:
-    cost = _price("tpu-v6e", "ct6e-standard-4t")
+    cost = price_of("tpu-v6e", "ct6e-standard-4t")
     flags = (f"--tensor-parallel-size={chips}", "--max-model-len=16384")
     return ReplicaSpec("tpu-v6e-slice", chips, "meta-llama/Llama-3.1-8B", flags, usd_per_hour=cost)
 
@@ -107,9 +93,6 @@ def _shared_prefix() -> Workload:
         (StageSpec(15, 25, is_warm_up=True), StageSpec(3, 10), StageSpec(60, 15)),
         _ladder,
         Slo(ttft_ms=2000, tpot_ms=100),
-        seeds=(1,),
-        picker_seeds=(2, 3, 4, 5, 6, 7, 8),
-        knee_qps=PICKER_KNEE_QPS,
     )
 
 
@@ -192,7 +175,6 @@ def _mixed_lengths() -> Workload:
         (StageSpec(16, 15),),
         _unshared,
         Slo(ttft_ms=3000, tpot_ms=150),
-        seeds=(1, 2, 3, 4),
     )
 
 
@@ -205,7 +187,6 @@ def _one_slow_replica() -> Workload:
         (StageSpec(12, 15),),
         _unshared,
         Slo(ttft_ms=3000, tpot_ms=150),
-        seeds=(1, 2, 3, 4),
     )
 
 
@@ -238,7 +219,6 @@ def _unequal_hardware() -> Workload:
         (StageSpec(20, 10, is_warm_up=True), StageSpec(100, 10)),
         _unequal,
         Slo(ttft_ms=3000, tpot_ms=100),
-        Facts(is_mixed=True),
     )
 
 

@@ -93,7 +93,8 @@ async def start_up(deployment: Deployment, environment: dict[str, str]) -> None:
         else:
             _log.warning("%s is on a read-only volume: the next start compiles again", variable)
     cache = device_memory.kv_cache_bytes(deployment)
-    device_memory.write(environment, chip, chips, weights, cache)
+    reserved = device_memory.reserved_bytes(deployment)
+    device_memory.write(environment, chip, chips, weights, cache, reserved)
     _log.info(
         "ready",
         extra={"fields": {"stage": "ready", "took": round(time.monotonic() - begun, 3)}},

@@ -12,14 +12,15 @@ from functools import lru_cache
 
 from simulator.traffic.asks import Prompt, TraceEntry
 
-_LETTERS = string.ascii_lowercase
+_OF_BYTE = bytes(ord(string.ascii_lowercase[byte % 26]) for byte in range(256))
+"""The letter for each byte."""
 
 
 @lru_cache(maxsize=4096)
 def text_of(tokens: int, seed: str) -> str:
     """Return a text of a number of tokens; texts of different seeds have no common prefix."""
     choose = random.Random(seed)  # noqa: S311  # words, not secrets
-    letters = choose.choices(_LETTERS, k=3 * tokens)
+    letters = choose.randbytes(3 * tokens).translate(_OF_BYTE).decode()
     found = [" "] * (4 * tokens)
     found[1::4], found[2::4], found[3::4] = letters[::3], letters[1::3], letters[2::3]
     return "".join(found)

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from simulator.traffic.records import Outcome, Record
@@ -119,6 +119,17 @@ class Report:
         """Return the requests due in an interval."""
         kept = tuple(r for r in self.records if start <= r.due < end)
         return Report(kept, self.speed)
+
+    def shifted(self, seconds: float) -> "Report":
+        """Return the same requests with all times later by some seconds."""
+        names = ("due", "sent", "done", "first", "last")
+
+        def later(record: Record) -> Record:
+            times = {name: getattr(record, name) for name in names}
+            known = {name: time + seconds for name, time in times.items() if time is not None}
+            return replace(record, **known)
+
+        return Report(tuple(later(record) for record in self.records), self.speed)
 
     def steady_tok_s(self, seconds: float) -> float:
         """Return the output tokens per second received while requests were being sent.

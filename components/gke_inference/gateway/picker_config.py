@@ -12,9 +12,10 @@ from gke_inference.catalogue.engines import Metrics, engine
 from gke_inference.catalogue.pickers import GIE, picker_line
 from gke_inference.catalogue.versions import api
 
-# Chosen in the routing laboratory: docs/adr/0006-picker-configuration.md. KV cache use tells small
-# hardware from large in one pool, and queues do not: they are empty until a replica is lost.
-_WEIGHTS = {"queue-scorer": 2, "kv-cache-utilization-scorer": 5, "prefix-cache-scorer": 3}
+# Chosen in the routing laboratory: docs/adr/0083-a-full-replica-gets-no-more-requests.md. KV cache
+# use tells small hardware from large in one pool, and queues do not: they are empty until a replica
+# is lost.
+_WEIGHTS = {"queue-scorer": 1, "kv-cache-utilization-scorer": 3, "prefix-cache-scorer": 3}
 # A request in the wrong batch waits for an adapter's slot, so adapters weigh more than a prefix.
 _ADAPTER_WEIGHTS = {
     "queue-scorer": 2,
@@ -25,8 +26,18 @@ _ADAPTER_WEIGHTS = {
 # The picker compares metric names by the engine's name. One pool has one engine, the default.
 _ENGINE = "engine"
 _BLOCK_TOKENS = 16
+# 262,144 tokens in blocks of 16. Sessions of agents share a system prompt of more than 256 blocks,
+# which is upstream's default: with that, the picker cannot tell them apart.
+_MOST_BLOCKS = 16_384
 _FAIRNESS = "round-robin-fairness-policy"
 _DETECTOR = "utilization-detector"
+_FULL = "full-replicas"
+# A full replica lets requests of its prefixes wait for whole answers while others have room. With
+# fewer waiting requests, they wait for no more than the next steps.
+_WAITING_WHEN_FULL = 16
+_KV_WHEN_FULL = 1.0
+# A replica whose metrics are older gets no requests. The picker reads them every 50 ms.
+_STALE = "2s"
 # A replica has room while no request waits in it, so that the others wait in the picker, in turn.
 _WAITING_IN_ENGINE = 1
 # The picker sends on one request per millisecond until it reads new metrics, which it does every
@@ -67,12 +78,17 @@ def picker_config(
                 "autoTune": names.cache_info is not None,
                 "blockSizeTokens": _BLOCK_TOKENS,
                 "lruCapacityPerServer": 31250,
-                "maxPrefixBlocksToMatch": 256,
+                "maxPrefixBlocksToMatch": _MOST_BLOCKS,
             },
         },
         *({"type": name} for name in weights),
     ]
-    profile = [{"pluginRef": name, "weight": weight} for name, weight in weights.items()]
+    profile: list[Manifest] = [
+        {"pluginRef": name, "weight": weight} for name, weight in weights.items()
+    ]
+    if not knows_adapters:
+        plugins.append(_limit())
+        profile.insert(0, {"pluginRef": _FULL})
     kind = api(picker_line(GIE).apis["config"])
     document: Manifest = {
         "apiVersion": kind.api_version,
@@ -109,6 +125,23 @@ def metric_names(names: Metrics, knows_adapters: bool) -> Manifest:
                 "cacheInfoSpec": names.cache_info or "",
             }
         ],
+    }
+
+
+def _limit() -> Manifest:
+    """Return the filter that leaves out full replicas, unless all are full.
+
+    A pool with adapters has none: there, it costs more slots of adapters than it saves time
+    (docs/adr/0083-a-full-replica-gets-no-more-requests.md).
+    """
+    return {
+        "name": _FULL,
+        "type": _DETECTOR,
+        "parameters": {
+            "queueDepthThreshold": _WAITING_WHEN_FULL,
+            "kvCacheUtilThreshold": _KV_WHEN_FULL,
+            "metricsStalenessThreshold": _STALE,
+        },
     }
 
 

@@ -216,14 +216,20 @@ def device_gib(word: str) -> float:
     return chip.program_gib / chip.devices_per_chip
 
 
-def reserve_gib(word: str, kept: ModelShape) -> float:
-    """Return the memory of one device for runtime, graphs and activations."""
+def reserve_gib(word: str, kept: ModelShape, step_tokens: int = STEP_TOKENS) -> float:
+    """Return the memory of one device for runtime, graphs and activations.
+
+    Args:
+        word: Accelerator, by its catalog name.
+        kept: Shape of the model.
+        step_tokens: Maximum tokens per step.
+    """
     chip = accelerator(word)
     runtime = RUNTIME_MEMORY_GB[chip.kind] / chip.devices_per_chip
     live = _LIVE_TENSORS
     if kept.experts:
         live += _LIVE_EXPERT_TENSORS * kept.active_experts
-    return (runtime * 1e9 + STEP_TOKENS * kept.hidden * 2 * live) / GIB
+    return (runtime * 1e9 + step_tokens * kept.hidden * 2 * live) / GIB
 
 
 def room(

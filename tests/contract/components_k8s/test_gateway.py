@@ -151,14 +151,34 @@ def test_the_picker_scores_adapters_only_where_there_are_some(recorder):
     for pool in ("llama-8b", "plain"):
         text = named(recorder, CONFIG_MAP, f"{pool}-picker")["data"]["default-plugins.yaml"]
         profile = yaml.safe_load(text)["schedulingProfiles"][0]["plugins"]
-        weights[pool] = {entry["pluginRef"]: entry["weight"] for entry in profile}
+        weights[pool] = {entry["pluginRef"]: entry.get("weight") for entry in profile}
     assert weights == {
-        "plain": {"queue-scorer": 2, "kv-cache-utilization-scorer": 5, "prefix-cache-scorer": 3},
+        "plain": {
+            "full-replicas": None,
+            "queue-scorer": 1,
+            "kv-cache-utilization-scorer": 3,
+            "prefix-cache-scorer": 3,
+        },
         "llama-8b": {
             "queue-scorer": 2,
             "kv-cache-utilization-scorer": 2,
             "prefix-cache-scorer": 3,
             "lora-affinity-scorer": 4,
+        },
+    }
+
+
+def test_a_full_replica_gets_no_more_requests_while_another_has_room(recorder):
+    build(recorder, args({**LLAMA, "adapters": []}))
+    text = named(recorder, CONFIG_MAP, "llama-8b-picker")["data"]["default-plugins.yaml"]
+    (limit,) = (each for each in yaml.safe_load(text)["plugins"] if "name" in each)
+    assert limit == {
+        "name": "full-replicas",
+        "type": "utilization-detector",
+        "parameters": {
+            "queueDepthThreshold": 16,
+            "kvCacheUtilThreshold": 1.0,
+            "metricsStalenessThreshold": "2s",
         },
     }
 

@@ -6,7 +6,7 @@ import pytest
 def a_row(policy, throughput, *, workload="shared_prefix", rate=20.0, seed=1, p99=1000.0, **more):
     return {
         "workload": workload, "policy": policy, "seed": seed, "rate_qps": rate,
-        "sent": 10, "answered": 10, "refused": 0, "lost": 0, "valid": True, "speed": 3.0,
+        "sent": 10, "answered": 10, "refused": 0, "lost": 0,
         "throughput_tok_s": throughput, "ttft_ms": {"p50": 1.0, "p95": 2.0, "p99": p99},
         "tpot_ms": {"p50": 1.0, "p95": 2.0, "p99": 3.0},
         "ttft_mean_ms": 500.0, "goodput": throughput / 100, "steady_tok_s": throughput,

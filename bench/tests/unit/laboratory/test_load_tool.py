@@ -9,8 +9,7 @@ import pytest
 from bench.confirm import compare
 from bench.laboratory.load_tool import LoadToolError, parse, shares, version, write_tokenizer
 from bench.laboratory.rows import Row
-from bench.laboratory.worker import Job
-from simulator.replays.workloads import ADAPTERS, LORA_SKEW, StageSpec
+from simulator.replays.workloads import ADAPTERS, LORA_SKEW
 from simulator.server.bodies.text import tokenize
 
 REPORT: dict[str, Any] = {
@@ -79,9 +78,3 @@ def test_ratios_of_tool_and_laboratory_are_compared_in_percent() -> None:
     found = compare(rows(100, 150), rows(200, 250), "throughput_tok_s")
     assert found == {"inference_perf": 1.5, "laboratory": 1.25, "difference_percent": 20.0}
     assert compare(rows(100, 150), rows(200, 250), "ttft_p99") == found
-
-
-def test_a_job_with_stages_of_its_own_survives_the_way_to_the_worker() -> None:
-    job = Job("lora", "shipped", 1, stages=(StageSpec(8, 15, is_warm_up=True), StageSpec(12, 30)))
-    assert Job.of(job.line()) == job
-    assert Job.of(Job("lora", "shipped", 2).line()) == Job("lora", "shipped", 2)

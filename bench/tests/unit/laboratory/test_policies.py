@@ -16,6 +16,10 @@ def test_there_are_the_five_policies_that_are_compared():
     ]  # fmt: skip
 
 
+def test_sessions_are_also_compared_with_the_best_affinity():
+    assert list(named(Facts(has_sessions=True)))[5:] == ["session_affinity"]
+
+
 def test_the_defaults_are_those_of_upstreams_chart():
     document = yaml.safe_load(named()["picker_defaults"].picker or "")
     weights = {p["pluginRef"]: p["weight"] for p in document["schedulingProfiles"][0]["plugins"]}

@@ -41,5 +41,7 @@ def test_tails_are_shown_seed_by_seed_where_there_are_several():
         a_row(policy, 100.0, seed=seed, p99=p99, answers_of_replicas={"a": 95, "b": 90 + seed})
         for policy, seed, p99 in (("shipped", 2, 130.0), ("shipped", 1, 120.0))
     ]
-    assert "| 20 | shipped | 120 / 130 | 10.0% / 10.0% | 95 / 95 |" in page(result(rows))
+    assert "| shared_prefix | 20 | shipped | 120 / 130 | 10.0% / 10.0% | 95 / 95 |" in page(
+        result(rows)
+    )
     assert "first tokens by seed" not in page(result(rows[:1]))

@@ -1,5 +1,6 @@
 """The compiled core gives what the engine in Python gives, request by request."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulator.engine import compiled
-from simulator.engine.replay import TraceRequest, least_request, replay, round_robin
+from simulator.engine.replay import (
+    Cluster,
+    Replay,
+    TraceRequest,
+    least_request,
+    replay,
+    round_robin,
+    session_affine,
+    two_choices,
+    uniform,
+)
 from simulator.engine.stepped import (
     Engines,
     LeastRequest,
@@ -27,6 +38,13 @@ ROUTES = {
     "round-robin": (round_robin, RoundRobin),
     "least-request": (least_request, LeastRequest),
 }
+REPLAYED = {
+    **{name: route for name, (route, _) in ROUTES.items()},
+    "random": uniform,
+    "two-choices": two_choices,
+    "session-affine": session_affine,
+}
+"""Routes of a replay."""
 SHIPPED = shipped(Facts())
 DRAWN = """
 plugins:
@@ -42,7 +60,25 @@ schedulingProfiles:
   - {pluginRef: weighted-random-picker}
 """
 """A picker that draws by score, and remembers few blocks."""
-PICKERS = {"picker": SHIPPED, "upstream": UPSTREAM_DEFAULTS, "drawn": DRAWN}
+LIMITED = """
+plugins:
+- {type: running-requests-size-scorer}
+- {type: prefix-cache-scorer}
+- {type: utilization-detector, parameters: {queueDepthThreshold: 2, kvCacheUtilThreshold: 0.5}}
+schedulingProfiles:
+- plugins:
+  - {pluginRef: utilization-detector}
+  - {pluginRef: running-requests-size-scorer, weight: 1}
+  - {pluginRef: prefix-cache-scorer, weight: 3}
+"""
+"""A picker that leaves out replicas with little room."""
+PICKERS = {
+    "picker": SHIPPED,
+    "upstream": UPSTREAM_DEFAULTS,
+    "drawn": DRAWN,
+    "lora": shipped(Facts(has_adapters=True)),
+    "limited": LIMITED,
+}
 FLAGS = (
     (),
     ("--num-gpu-blocks-override=150", "--max-model-len=2048"),
@@ -74,11 +110,22 @@ def traces(draw: st.DrawFn) -> list[TraceRequest]:
     return found
 
 
+def same(found: Replay, expected: Replay) -> None:
+    """Check that two replays have equal requests, replicas and times."""
+    for one, other in zip(found.outcomes, expected.outcomes, strict=True):
+        assert one.request is other.request
+        assert (one.replica, one.cached_tokens, one.preemptions) == (
+            other.replica, other.cached_tokens, other.preemptions,
+        )  # fmt: skip
+        times = [(one.ttft, other.ttft), (one.tpot, other.tpot), (one.e2e, other.e2e)]
+        assert all(a == pytest.approx(b, rel=1e-9) for a, b in times if b is not None)
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     trace=traces(),
     flags=st.sampled_from(FLAGS),
-    route=st.sampled_from([*ROUTES, *PICKERS]),
+    route=st.sampled_from([*REPLAYED, *PICKERS]),
     replicas=st.integers(1, 3),
 )
 def test_every_request_has_the_times_that_the_engine_in_python_gives(
@@ -90,16 +137,53 @@ def test_every_request_has_the_times_that_the_engine_in_python_gives(
         settings = ModelledPicker(PICKERS[route], seed=7).settings
         found = compiled.replay(trace, made, replicas, settings)
     else:
-        expected = replay(trace, [made] * replicas, ROUTES[route][0]())
-        found = compiled.replay(trace, made, replicas, route)
+        expected = replay(trace, [made] * replicas, REPLAYED[route]())
+        found = compiled.replay(trace, made, replicas, route, seed=0)
     assert found.prefix_hit_ratio == expected.prefix_hit_ratio
-    for one, other in zip(found.outcomes, expected.outcomes, strict=True):
-        assert one.request is other.request
-        assert (one.replica, one.cached_tokens, one.preemptions) == (
-            other.replica, other.cached_tokens, other.preemptions,
-        )  # fmt: skip
-        times = [(one.ttft, other.ttft), (one.tpot, other.tpot), (one.e2e, other.e2e)]
-        assert all(a == pytest.approx(b, rel=1e-9) for a, b in times if b is not None)
+    same(found, expected)
+
+
+ADAPTERS = ("a", "b", "c", "d")
+LORA = (
+    "--enable-lora", "--max-loras=2", "--max-cpu-loras=3", "--lora-modules",
+    *(f"{name}=gs://adapters/{name}" for name in ADAPTERS),
+)  # fmt: skip
+LORA_FLAGS = (
+    LORA,
+    ("--num-gpu-blocks-override=150", "--max-model-len=2048", *LORA),
+    ("--max-num-batched-tokens=256", "--max-num-seqs=4", *LORA),
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    traces=st.lists(traces(), min_size=1, max_size=2),
+    adapters=st.lists(st.sampled_from([None, *ADAPTERS]), min_size=80, max_size=80),
+    flags=st.sampled_from(LORA_FLAGS),
+    route=st.sampled_from(["round-robin", "two-choices", "lora", "limited"]),
+)
+def test_adapters_traces_in_a_row_and_slow_replicas_have_the_times_of_the_engine_in_python(
+    traces: list[list[TraceRequest]],
+    adapters: list[str | None],
+    flags: tuple[str, ...],
+    route: str,
+):
+    usual = deployment(*flags)
+    slow = replace(usual, step_factor=3.0)
+    fleet = [usual, slow, usual]
+    if route in PICKERS:
+        reference = picked(fleet, PICKERS[route], seed=7)
+        cluster = compiled.CompiledCluster(fleet, ModelledPicker(PICKERS[route], seed=7).settings)
+    else:
+        reference = Cluster(fleet, REPLAYED[route]())
+        cluster = compiled.CompiledCluster(fleet, route)
+    given_adapters = iter(adapters)
+    for trace in traces:
+        asked = [replace(each, adapter=next(given_adapters)) for each in trace]
+        expected, found = reference.play(asked), cluster.play(asked)
+        same(found, expected)
+        assert cluster.now == pytest.approx(reference.now, rel=1e-9)
+    cluster.close()
 
 
 @pytest.mark.parametrize(
@@ -121,8 +205,10 @@ def test_what_is_not_compiled_is_told():
     assert compiled.supports(deployment())
     assert not compiled.supports(deployment("--scheduling-policy=priority"))
     assert not compiled.supports(deployment("--kv-offloading-size=8"))
-    with pytest.raises(ValueError, match="no adapters and no priorities"):
-        compiled.columns([TraceRequest(0.0, 10, 10, adapter="a")])
+    with pytest.raises(ValueError, match="no priorities"):
+        compiled.replay([TraceRequest(0.0, 10, 10, priority=1)], deployment(), 1, "round-robin")
+    with pytest.raises(ValueError, match=r"adapter: must be one .* got a"):
+        compiled.replay([TraceRequest(0.0, 10, 10, adapter="a")], deployment(), 1, "round-robin")
 
 
 _Row = tuple[float, int, int, int, int, int]

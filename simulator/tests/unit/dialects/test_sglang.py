@@ -266,7 +266,7 @@ def test_flags_with_a_wrong_value_end_it(capsys: pytest.CaptureFixture[str]):
 
 
 def test_a_model_without_room_for_its_cache_does_not_start():
-    flags = ["--model-path=llama-3.1-70b", "--tp-size=2"]
+    flags = ["--model-path=llama-3.1-70b", "--tp-size=2", "--mem-fraction-static=0.8"]
     with pytest.raises(EngineError, match="Not enough memory"):
         sglang.settle(flags, ON_H100 | {"GKE_INFERENCE_SIM_CHIPS": "2"})
 
