@@ -134,7 +134,7 @@ def test_grpc_has_a_service_with_http_2_its_own_health_check_and_a_way_from_the_
         (each, policy["podSelector"]["matchLabels"]) for each in policy["ingress"]
     ]
     assert rule["ports"] == [{"port": 8001, "protocol": "TCP"}]
-    pod = named(made, "Deployment", f"{pool}-gpu")["spec"]["template"]["metadata"]["labels"]
+    pod = named(made, "Deployment", f"{pool}-cpu")["spec"]["template"]["metadata"]["labels"]
     assert selector.items() <= pod.items()
 
 

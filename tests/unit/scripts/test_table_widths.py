@@ -202,7 +202,9 @@ def _rehearsal() -> None:
     with patch.object(type(ended.tally), "team_tokens", tokens):
         spent = spent_by(ended)
     rehearse.print_result(
-        RehearsalResult(ended, outcomes, {"llm": outcomes}, (objective,), spent, 100.0, 200.0, None)
+        RehearsalResult(
+            ended, outcomes, {"llm": outcomes}, (objective,), spent, {}, 100.0, 200.0, None
+        )
     )
 
 
