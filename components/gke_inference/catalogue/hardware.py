@@ -63,6 +63,7 @@ def _family(name: str) -> Accelerator:
         bandwidth_gb_per_s=0,
         compact=None,
         confidence="repository",
+        cuda=None,
         devices_per_chip=1,
         gke_minimum={},
         gke_type=name,
