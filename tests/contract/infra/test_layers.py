@@ -447,6 +447,22 @@ def test_what_is_wrong_on_the_platform_is_said_to_be_there():
     assert str(refused.value).startswith("platform shared: capacity.gpus.node_pools.min_nodes must")
 
 
+def test_the_gpus_of_a_model_that_falls_back_to_processors_count_with_its_minimum():
+    rungs = [
+        {"accelerator": "nvidia-l4", "count": 1, "provisioning": "on-demand"},
+        {"machine_type": "c3-standard-8", "provisioning": "on-demand"},
+    ]
+    of = exported(platform({"at": ["capacity", "gpus", "rungs"], "value": rungs}))
+    fraud = {
+        "weights": "fraud", "engine": "tritonserver", "task": "predict", "capacity": "gpus",
+        "size": {"parameters_billion": 0.000001, "bits": 32}, "replicas": {"min": 3, "max": 3},
+        "autoscaling": {"queue_depth": 4}, "timeout_seconds": 10,
+    }  # fmt: skip
+    stack = edited("teams/search", [{"at": ["models"], "value": {"fraud": fraud}}])
+    with pytest.raises(StackError, match=r"at most 2 GPU chips in us-central1.*got 3"):
+        parse(json.dumps(stack), lambda _: of.settings)
+
+
 def test_the_cluster_of_a_serving_stack_is_not_among_its_resources(served: Any):
     assert not served(serving(), exported(platform())).all(CLUSTER)
 
