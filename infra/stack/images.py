@@ -16,6 +16,7 @@ from gke_inference.settings.fields import (
     Branch,
     Digest,
     Hostname,
+    ImageName,
     Name,
     SourceRepository,
 )
@@ -77,7 +78,7 @@ class Images(Settings):
     pull_through: PullThrough | None = None
     """Caches for third-party images that have no digest in `digests`. By default, nodes pull these
     from their original registries."""
-    digests: dict[Name, Digest] = Field(default_factory=dict[str, str])
+    digests: dict[ImageName, Digest] = Field(default_factory=dict[str, str])
     """Digest of each image in the repository, by its name there. A third-party image without a
     digest is pulled through `pull_through`, or from its original registry; `up` is refused while
     an image that only this repository's builds create has none. `gke-inference images pin --stack`

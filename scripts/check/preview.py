@@ -66,8 +66,8 @@ def preview(
         raise CommandError("--official: must be omitted with --on cloud: your own plugins run")
     check_file(stack)
     check_output("--comment", comment)
-    say_where(on, stack_of(stack).project)
     engine = PulumiCli({}) if on.is_cloud else _on_twin(stack, official=official)
+    say_where(on, stack_of(stack).project)
     with tempfile.TemporaryDirectory() as folder:
         events = Path(folder) / "events.json"
         arguments = ["preview", "-s", stack, "--policy-pack", "policies", *event_log(events)]

@@ -36,11 +36,11 @@ def _widen(output: Output) -> Output:
 OutputOption = Annotated[
     Output,
     typer.Option(
-        "--output",
+        "--format",
         "-o",
         callback=_widen,
-        help="Form of the result: tables that fit the terminal, tables without line breaks,"
-        " JSON or YAML.",
+        metavar="<form>",
+        help="Form of the result: table, wide (a table without line breaks), json or yaml.",
     ),
 ]
 

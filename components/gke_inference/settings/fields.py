@@ -103,6 +103,7 @@ PATTERN_WORDS: Final = {
 
 Name = Annotated[str, Field(pattern=_NAME, max_length=40)]
 ShortName = Annotated[str, Field(pattern=_NAME, max_length=12)]
+ImageName = Annotated[str, Field(pattern=_NAME, max_length=63)]
 ModelName = Annotated[str, Field(pattern=_MODEL_NAME, max_length=40)]
 Version = Annotated[str, Field(pattern=_VERSION, max_length=20)]
 CloudRunService = Annotated[str, Field(pattern=_SERVICE)]

@@ -29,8 +29,8 @@ FOREIGN = "projects/acme-shared/locations/us-central1/repositories/engines"
 DIGEST = "sha256:" + "1" * 64
 SENTENCE = (
     "Pulumi.test.yaml: images.digests must have callout, as only this repository's builds create"
-    " these images, got none: `gke-inference images prepare --stack test` is the first step"
-    " (docs/images.md)"
+    " these images, got none: `gke-inference images prepare --stack test --on cloud` is the first"
+    " step (docs/images.md)"
 )
 
 

@@ -88,6 +88,8 @@ FILES = [
 ]
 REFUSED = r"STACK: must have a model whose engine is simulated \(.+\)"
 IDLE_HOURS = 0.05
+HOST = "the host of "
+"""Begins what is missing of a price that is there."""
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -120,6 +122,8 @@ def test_an_idle_stack_costs_what_cost_expects_of_its_least_replicas(deployed, f
         first = line.first
         if first is None or line.served.model not in least:
             continue
+        if line.replica and any(HOST not in each.what for each in line.replica.missing):
+            continue  # `cost` has the price of the next rung, a rehearsal has none and says so
         # a calendar reservation is there in this hour, and a share of the month in `cost`
         hourly = first.price.usd_per_hour if first.share < 1 else (line.replica or first).value
         least[line.served.model] += hourly * line.served.minimum * IDLE_HOURS

@@ -55,8 +55,8 @@ def test_a_serving_stack_names_the_stack_of_its_platform(tmp_path: Path) -> None
     assert problem is not None
     assert problem.sentence() == (
         "images.digests must have diffusion-tpu, as only this repository's builds create these"
-        " images, got none: `gke-inference images prepare --stack shared` is the first step"
-        " (docs/images.md)"
+        " images, got none: `gke-inference images prepare --stack shared --on cloud` is the first"
+        " step (docs/images.md)"
     )
 
 

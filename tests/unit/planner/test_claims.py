@@ -77,7 +77,7 @@ def test_a_price_that_comes_from_the_claim_does_not_confirm_it():
 
 
 def test_the_gateway_gains_over_round_robin_and_not_over_the_defaults_of_the_picker():
-    assert held("gateway-latency") == [(99.5, "yes"), (-1.14, "no")]
+    assert held("gateway-latency") == [(99.8, "yes"), (4.66, "no")]
     assert held("gateway-throughput") == [(139.0, "yes"), (0.294, "partly")]
     assert held("gateway-cost") == [(58.1, "yes"), (0.325, "partly")]
     assert held("lora") == [(108.0, "yes"), (103.0, "yes")]

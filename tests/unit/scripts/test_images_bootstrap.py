@@ -145,7 +145,7 @@ def dry_run(monkeypatch, cli):
     monkeypatch.setattr(command, "_pulumi", lambda stack, on_twin: cli)
     answer = CliRunner().invoke(command.images, ["bootstrap", "--dry-run", "--stack", "prod"])
     assert answer.exit_code == 0, answer.output
-    return answer.output.splitlines()
+    return answer.stdout.splitlines()
 
 
 def test_a_dry_run_prints_what_the_first_step_does(monkeypatch):

@@ -1,9 +1,11 @@
 """Each command's table as people meet it: terminals of 80, 100 and 120 columns."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import typer
@@ -194,13 +196,13 @@ def _traffic() -> None:
 def _rehearsal() -> None:
     ended = Rehearsal(platform(), Steady(1.0, 1), engines=None)  # type: ignore[arg-type]
     ended.machines[Bought("llm", "us-central1", "on-demand", L4, "nvidia-l4")] = 1.0e6
-    ended.team_tokens["llm", "customer-support-emea"] = 12_345_678
     objective = Objective("llm", "ttft_p95_ms", 2000.0, 12_345.0, 12_345_678, 43_000_000)
     outcomes = Outcomes(sent=43_000_000)
+    tokens = Counter({("llm", "customer-support-emea"): 12_345_678})
+    with patch.object(type(ended.tally), "team_tokens", tokens):
+        spent = spent_by(ended)
     rehearse.print_result(
-        RehearsalResult(
-            ended, outcomes, {"llm": outcomes}, (objective,), spent_by(ended), 100.0, 200.0, None
-        )
+        RehearsalResult(ended, outcomes, {"llm": outcomes}, (objective,), spent, 100.0, 200.0, None)
     )
 
 
@@ -237,7 +239,7 @@ _TABLES: tuple[tuple[str, Callable[[], object]], ...] = (
     ("models.listing", lambda: models.print_list([_VERSION, replace(_VERSION, state=None)])),
     ("operate.timeline", lambda: timeline.print_events(_EVENTS, 100)),
     ("operate.trace", _waterfall),
-    ("plan.claims", lambda: print_claims(is_json=False)),
+    ("plan.claims", lambda: print_claims(Output.TABLE)),
     ("plan.coldstart", lambda: coldstart.coldstart("prod")),
     ("plan.cost plan.unit_costs", lambda: cost.cost("prod")),
     ("plan.quota", _quota),

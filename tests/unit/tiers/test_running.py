@@ -97,5 +97,5 @@ def test_a_soak_run_collects_every_file_with_a_soak_test():
     ]
     files = [file for folder in folders for file in folder.rglob("test_*.py")]
     soaked = [file for file in files if "@pytest.mark.soak" in file.read_text()]
-    assert REPOSITORY / "bench/tests/unit/laboratory/test_ladder.py" in soaked
+    assert REPOSITORY / "bench/tests/soak/test_scale.py" in soaked
     assert [file for file in soaked if pytest_ignore_collect(file, config)] == []
