@@ -49,7 +49,6 @@ def build_apigee_gate(
     region: RegionPlan,
     network: RegionNetwork,
     inside: pulumi.ResourceOptions,
-    built: pulumi.Resource | None,
 ) -> ApigeeGate | None:
     """Let Apigee check the requests of a region, if the stack has it.
 
@@ -57,13 +56,11 @@ def build_apigee_gate(
         region: The region.
         network: The network, as the region takes it.
         inside: Options with the cluster's Kubernetes provider and dependencies.
-        built: The region's gateway, which an extension names.
     """
-    if region.apigee is None or built is None:
+    if region.apigee is None:
         return None
     args = assemble.apigee_args(region.apigee, region, network.network, network.subnetwork)
-    last = pulumi.ResourceOptions(depends_on=[built])
-    return ApigeeGate(f"{region.name}-apigee", args, pulumi.ResourceOptions.merge(inside, last))
+    return ApigeeGate(f"{region.name}-apigee", args, inside)
 
 
 def build_apigee_apps(
@@ -90,10 +87,11 @@ def build_client_gate(
     guardrails: GuardrailsPlan,
     network: RegionNetwork,
     inside: pulumi.ResourceOptions,
-    built: pulumi.Resource,
     guards: list[pulumi.Resource],
-) -> None:
-    """Build the gate in front of a region's models, if the stack has client teams.
+) -> list[pulumi.Resource]:
+    """Build and return the gate of a region's models, if the stack has client teams.
+
+    Its extension names a Gateway that does not exist yet.
 
     Args:
         region: The region.
@@ -101,12 +99,11 @@ def build_client_gate(
         guardrails: Guardrails of the stack.
         network: The network, as the region takes it.
         inside: Options with the cluster's Kubernetes provider and dependencies.
-        built: The region's gateway, which an extension names.
         guards: Guardrails, which the gate names.
     """
     gate = region.gate
     if gate is None:
-        return
+        return []
     identity = WorkloadIdentity(
         f"{region.name}-{GATE}-identity",
         assemble.gate_identity_args(region.names, region.project),
@@ -125,12 +122,13 @@ def build_client_gate(
         policy = [] if store is None else [store]
         after = pulumi.ResourceOptions(depends_on=[*network.after, *policy])
         answers = AnswerStore(f"{region.name}-answers", args, after)
-    ClientGate(
+    built = ClientGate(
         f"{region.name}-{GATE}",
         assemble.gate_args(
             gate, region, gateway, armor_calls(guardrails.armor, region), store, answers
         ),
         pulumi.ResourceOptions.merge(
-            inside, pulumi.ResourceOptions(depends_on=[identity, built, *guards])
+            inside, pulumi.ResourceOptions(depends_on=[identity, *guards])
         ),
     )
+    return [built]

@@ -33,16 +33,14 @@ def guard_region(
     guardrails: GuardrailsPlan,
     region: RegionPlan,
     inside: pulumi.ResourceOptions,
-    gateway: pulumi.Resource,
     opts: pulumi.ResourceOptions,
 ) -> list[pulumi.Resource]:
-    """Build the guardrails of a region, and return the resources that the gate depends on.
+    """Build the guardrails of a region, and return what its gate and Gateway depend on.
 
     Args:
         guardrails: Guardrails of the stack.
         region: The region.
         inside: Options with the cluster's Kubernetes provider and dependencies.
-        gateway: The region's gateway.
         opts: Options with their dependencies.
     """
     behind = pulumi.ResourceOptions.merge(inside, opts)
@@ -56,10 +54,9 @@ def guard_region(
     ]
     calls = armor_calls(guardrails.armor, region)
     if calls and region.gate is None:
-        last = pulumi.ResourceOptions(depends_on=[gateway, *made])
-        both = pulumi.ResourceOptions.merge(inside, last)
+        behind = pulumi.ResourceOptions.merge(behind, pulumi.ResourceOptions(depends_on=made))
         args = armor_gate_args(calls, region.names)
-        ModelArmorGate(f"{region.name}-{CLIENT_GATE}", args, both)
+        made = [*made, ModelArmorGate(f"{region.name}-{CLIENT_GATE}", args, behind)]
     return made
 
 

@@ -7,6 +7,7 @@ import pulumi
 from gke_inference.capacity.calendar_reservation import CalendarReservation
 from gke_inference.capacity.compact_placement import CompactPlacement
 from gke_inference.catalogue.labels import TEAM_LABEL
+from gke_inference.clients.apigee_gate import ApigeeGate
 from gke_inference.front.exported_pools import ExportedPools
 from gke_inference.front.published_gateway import PublishedGateway
 from gke_inference.gateway.certificate import GatewayCertificate
@@ -106,7 +107,7 @@ def build_region(
         capacity.append(LeaderWorkerSetOperator(f"{region.name}-groups", operator, inside))
     capacity += drive_devices(region, inside)  # as groups
     teams = build_queues(region, inside, capacity)
-    serving = _build_serving(
+    serving, apigee = _build_serving(
         plan,
         region,
         buckets,
@@ -122,7 +123,7 @@ def build_region(
         cluster=cluster,
         gateway=serving,
         run_services=tuple(runs),
-        apigee=build_apigee_gate(region, network, inside, serving),
+        apigee=apigee,
         published=_publish(plan.front.gateway, region, network, serving, inside),
     )
 
@@ -172,13 +173,15 @@ def _build_serving(
     certificates: list[pulumi.Resource],
     teams: list[pulumi.Resource],
     inside: pulumi.ResourceOptions,
-) -> InferenceGateway | ExportedModels | None:
+) -> tuple[InferenceGateway | ExportedModels | None, ApigeeGate | None]:
     """Build the namespace, its models and the gateway, if any model runs in the region.
 
-    If serving stacks deploy the models, build the namespaces of their teams instead.
+    What checks requests is created before the gateway and deleted after it, so that no request
+    passes unchecked. If serving stacks deploy the models, build the namespaces of their teams
+    instead.
     """
     if not region.serves_models:
-        return None
+        return None, None
     platform, settings = plan.platform, plan.front.gateway
     ingress = ingress_args(region) if region.has_network_policies else None
     limited = namespace_args(region, chip_limits(region), ingress)
@@ -207,7 +210,7 @@ def _build_serving(
         exported = exported_args(plan.front, region, servers)
         opts = pulumi.ResourceOptions.merge(inside, after_namespace)
         pools = ExportedPools(f"{region.name}-pools", exported, opts)
-        return ExportedModels(pools, exported["models"], inside)
+        return ExportedModels(pools, exported["models"], inside), None
     args = assemble_models.gateway_args(
         plan.front,
         region,
@@ -217,15 +220,18 @@ def _build_serving(
     )
     if sources := route_sources(platform.teams):
         args["route_sources"] = sources
+    first = pulumi.ResourceOptions.merge(inside, after_namespace)
+    checks = guard_region(plan.guardrails, region, inside, after_namespace)
+    checks += build_client_gate(region, settings, plan.guardrails, network, first, checks)
+    apigee = build_apigee_gate(region, network, first)
+    checks += [] if apigee is None else [apigee]
     gateway = InferenceGateway(
         f"{region.name}-gateway",
         args,
         pulumi.ResourceOptions.merge(
-            inside, pulumi.ResourceOptions(depends_on=[namespace, *certificates])
+            inside, pulumi.ResourceOptions(depends_on=[namespace, *certificates, *checks])
         ),
     )
-    guards = guard_region(plan.guardrails, region, inside, gateway, after_namespace)
-    build_client_gate(region, settings, plan.guardrails, network, inside, gateway, guards)
     relay_backends(plan.backends, settings, region, inside, gateway)
     served = ServedRegion(region, settings, gateway, buckets, inside)
     stream_to_models(served, [namespace, gateway])
@@ -233,7 +239,7 @@ def _build_serving(
     answer_batches(served, [namespace, gateway, *teams])
     optimize_models(served, teams)
     personalize_images(served, [gateway, *needed])
-    return gateway
+    return gateway, apigee
 
 
 def bucket_args(

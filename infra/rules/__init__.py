@@ -36,7 +36,7 @@ from infra.rules.regions import check_chip_limits, check_regions
 from infra.rules.storage import check_storage
 from infra.rules.streams import check_streams
 from infra.rules.versions import check_shared_versions, check_versions
-from infra.stack import Platform
+from infra.stack import Layer, Platform
 
 __all__ = ["check"]
 
@@ -49,10 +49,16 @@ def check(platform: Platform, *, with_digests: bool = True) -> Iterator[InputErr
         with_digests: Whether images must have the digests that a deployment needs.
     """
     by_region = capacity_by_region(platform)
-    checks = (
+    before_models = (
         check_layer(platform),
         check_regions(platform),
         check_existing(platform),
+    )
+    if not platform.models and platform.layer is not Layer.PLATFORM:
+        yield from chain.from_iterable(before_models)
+        return  # other settings refer to models, and would be wrong for the lack of them
+    checks = (
+        *before_models,
         check_capacity(platform, by_region),
         check_models(platform, by_region),
         check_claims(platform, by_region),

@@ -233,6 +233,6 @@ def _least_chips(served: ServedModel, kind: str) -> int:
         if role.form in {Form.DRA, Form.DUAL_CONTAINER}:
             continue
         chips = [rung.chips for rung in role.capacity.of_kind(kind).values()]
-        fills = role.form is Form.PAIRED and kind == "gpu"
+        fills = kind == role.filling_kind
         total += min(chips, default=0) * (role.standby if fills else role.minimum)
     return total

@@ -44,7 +44,7 @@ class Delivered:
         return "rolling-out" if self.rollouts else "synced"
 
     def as_json(self) -> dict[str, Any]:
-        """Return its fields as `delivery status --json` shows them."""
+        """Return its fields as `delivery status -o json` shows them."""
         return {**asdict(self), "state": self.state}
 
 

@@ -38,7 +38,7 @@ class QueuedJob:
     """Reason for waiting, stopping or failing."""
 
     def as_json(self) -> dict[str, Any]:
-        """Return its fields as `jobs --json` shows them."""
+        """Return its fields as `jobs -o json` shows them."""
         return asdict(self)
 
 

@@ -11,10 +11,8 @@ from simulator.demand.arrivals import MOST, Arrivals, Traffic
 from simulator.rehearsal.accounts import PERCENTILE
 from simulator.rehearsal.description import Platform
 from simulator.rehearsal.engines import engines_of
-from simulator.rehearsal.run import TEAM_LIMIT, TOO_LONG, Rehearsal, usd_per_hour
+from simulator.rehearsal.run import NOT_CAPACITY, Rehearsal, usd_per_hour
 
-_NOT_CAPACITY = (TEAM_LIMIT, TOO_LONG)
-"""Refusals that no number of replicas changes."""
 _ALLOWED = 1 - PERCENTILE
 _DIGITS = 9
 
@@ -91,7 +89,7 @@ def measure_of(found: Rehearsal) -> Measured:
         outcomes = [one for (name, _), one in found.outcomes.items() if name == model.name]
         sent = sum(one.sent for one in outcomes)
         answered = sum(one.answered for one in outcomes)
-        ignored = sum(one.reasons[reason] for one in outcomes for reason in _NOT_CAPACITY)
+        ignored = sum(one.reasons[reason] for one in outcomes for reason in NOT_CAPACITY)
         late: list[tuple[str, int, int]] = []
         if model.slo.ttft_p95_ms is not None and sent:
             late.append(("ttft_p95_ms", sum(one.late_ttft for one in outcomes), answered))

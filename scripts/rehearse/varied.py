@@ -10,7 +10,6 @@ from typing import Any
 
 from gke_inference.catalogue.engines import engine
 from infra.plan import Plan, RegionPlan, ServedModel
-from infra.stack import Form
 from scripts.rehearse.sweep_options import Option, Setting
 from simulator.rehearsal.description import Platform, Region, Workload
 from simulator.rehearsal.horizontal import Autoscaler
@@ -67,7 +66,7 @@ def _changed(
     if field == "regions":
         return workload if workload.region in _words(value) else None
     number, scaler = _number(value), workload.scaler
-    fills = served.form is Form.PAIRED and kind == "gpu"
+    fills = kind == served.filling_kind
     if (field == "standby") != fills and field in ("min", "standby"):
         return workload
     if field in ("min", "standby"):

@@ -40,7 +40,7 @@ class Placement:
     """List price of the node, with its unpriced parts; None while there is no node."""
 
     def as_json(self) -> dict[str, Any]:
-        """Return its fields as `status --json` shows them."""
+        """Return its fields as `status -o json` shows them."""
         paid = self.usd_per_hour
         return {
             **asdict(self),

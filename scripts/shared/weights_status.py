@@ -23,7 +23,7 @@ class Waiting:
     waits_for: str
 
     def as_json(self) -> dict[str, str]:
-        """Return its fields as `status --json` shows them."""
+        """Return its fields as `status -o json` shows them."""
         return asdict(self)
 
 

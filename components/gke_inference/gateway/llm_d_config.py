@@ -20,7 +20,7 @@ from .picker_config import (
     flow_band,
     flow_plugins,
     metric_names,
-    scorer_weights,
+    scoring,
 )
 from .picker_roles import DECODE_WEIGHTS, PREFILL_WEIGHTS
 
@@ -109,9 +109,9 @@ def llm_d_config(
         plugins += predicting
         profiles = [{"name": "default", "plugins": _order(predicting)}]
     else:
-        weights = scorer_weights(metrics, has_adapters=has_adapters)
-        plugins += [{"type": name} for name in weights]
-        profiles = [{"name": "default", "plugins": _weighted(weights)}]
+        deciding, chosen = scoring(metrics, has_adapters=has_adapters)
+        plugins += deciding
+        profiles = [{"name": "default", "plugins": chosen}]
     if routing.sessions is not None:
         plugins.append(_session_filter(routing.sessions))
         profiles[0]["plugins"].insert(0, {"pluginRef": _SESSIONS})

@@ -69,7 +69,7 @@ def picker_config(
     """
     names = metrics or engine("vllm").metrics
     knows_adapters = has_adapters and names.adapters is not None
-    weights = scorer_weights(names, has_adapters=has_adapters)
+    deciding, profile = scoring(names, has_adapters=has_adapters)
     plugins: list[Manifest] = [
         {"type": "core-metrics-extractor", "parameters": metric_names(names, knows_adapters)},
         {
@@ -81,14 +81,8 @@ def picker_config(
                 "maxPrefixBlocksToMatch": _MOST_BLOCKS,
             },
         },
-        *({"type": name} for name in weights),
+        *deciding,
     ]
-    profile: list[Manifest] = [
-        {"pluginRef": name, "weight": weight} for name, weight in weights.items()
-    ]
-    if not knows_adapters:
-        plugins.append(_limit())
-        profile.insert(0, {"pluginRef": _FULL})
     kind = api(picker_line(GIE).apis["config"])
     document: Manifest = {
         "apiVersion": kind.api_version,
@@ -100,6 +94,23 @@ def picker_config(
         plugins += flow_plugins()
         document |= _flow_settings(flow)
     return yaml.safe_dump(document, sort_keys=False)
+
+
+def scoring(metrics: Metrics, *, has_adapters: bool) -> tuple[list[Manifest], list[Manifest]]:
+    """Return the filter and scorers that choose a replica, and the profile that uses them.
+
+    Both lines of the picker have these plugins (llm-d-router v0.10.0,
+    pkg/epp/framework/plugins/flowcontrol/saturationdetector/utilization).
+    """
+    weights = scorer_weights(metrics, has_adapters=has_adapters)
+    plugins: list[Manifest] = [{"type": name} for name in weights]
+    profile: list[Manifest] = [
+        {"pluginRef": name, "weight": weight} for name, weight in weights.items()
+    ]
+    if not has_adapters or metrics.adapters is None:
+        plugins.append(_limit())
+        profile.insert(0, {"pluginRef": _FULL})
+    return plugins, profile
 
 
 def scorer_weights(metrics: Metrics, *, has_adapters: bool) -> dict[str, int]:

@@ -38,6 +38,7 @@ _KINDS = {
     "inference_pool": ["inferencepools"],
     "leader_worker_set": ["leaderworkersets", "leaderworkersets/scale"],
     "lease": ["leases"],
+    "llm_d_objective": ["inferenceobjectives", "inferencemodelrewrites"],
     "network_policy": ["networkpolicies"],
     "pod_disruption_budget": ["poddisruptionbudgets"],
     "pod_monitoring": ["podmonitorings"],
@@ -178,7 +179,7 @@ def _argo_project(namespace: str, account: str) -> Manifest:
             "destinations": [{"namespace": namespace, "server": cluster}],
             "namespaceResourceWhitelist": [
                 {"group": api(name).group, "kind": api(name).kind}
-                for name in sorted({*_KINDS, "inference_rewrite"})
+                for name in sorted({*_KINDS, "inference_rewrite", "llm_d_rewrite"})
             ],
             "sourceNamespaces": [namespace],
             "sourceRepos": ["*"],

@@ -85,6 +85,20 @@ def test_queues_are_bounded_and_have_their_detector(recorder):
     assert found["saturationDetector"] == {"pluginRef": "utilization-detector"}
 
 
+@pytest.mark.parametrize("adapters", [[], ["support"]])
+def test_both_lines_choose_by_the_same_limit_and_weights(engine, adapters):
+    profiles: list[Any] = []
+    for line in ("gie", "llm-d-router"):
+        recorder = engine()
+        build(recorder, setup({"adapters": adapters}, pickers={"line": line}))
+        data = named(recorder, CONFIG_MAP, "llama-8b-picker")["data"]["default-plugins.yaml"]
+        found = yaml.safe_load(data)
+        limits = [each for each in found["plugins"] if each.get("name") == "full-replicas"]
+        assert bool(limits) is (not adapters)
+        profiles.append((limits, found["schedulingProfiles"]))
+    assert profiles[0] == profiles[1]
+
+
 def test_a_session_stays_on_its_replica(recorder):
     routing = {"session_header": "x-chat", "session_idle_seconds": 60}
     found = config(recorder, setup({"routing": routing}))

@@ -1,6 +1,7 @@
 """Guardrails of a stack: what a region builds for them, and what stays as it was without them."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from infra.bootstrap.ci import deploy_roles
 from infra.bootstrap.settings import StackSettings
 from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
-from infra.reading.load import KEY, PROJECT, parse
+from infra.reading.load import KEY, PROJECT, parse, platform_of
 from tests.contract.infra.broken_stacks import edited
 from tests.contract.infra.test_clients import TEAMS, settings_of
 from tests.shipped_stacks import EXAMPLES
@@ -86,6 +87,27 @@ def test_a_gateway_without_teams_has_one_extension_for_model_armor(deployed) -> 
         (chain,) = one.inputs["spec"]["extensionChains"]
         called = [each["name"] for each in chain["extensions"]]
         assert called == ["model-armor-closed"]
+
+
+def apigee() -> Any:
+    return parse(json.dumps(platform_of(EXAMPLES / "apigee" / "Pulumi.apigee.yaml")))
+
+
+@pytest.mark.parametrize(
+    "stack", [example, lambda: with_armor("staging", anonymous="for the office"), apigee],
+    ids=["client gate", "model armor alone", "apigee"],
+)  # fmt: skip
+def test_no_gateway_exists_before_or_longer_than_what_checks_its_requests(
+    deployed, stack: Callable[[], Any]
+) -> None:
+    seen = deployed(stack())
+    gateways = seen.all("gke-inference:index:InferenceGateway")
+    extensions = seen.all(EXTENSION)
+    assert len(extensions) == len(gateways) > 0
+    for gateway in gateways:
+        needed = {urn.rpartition("::")[2] for urn in gateway.dependencies}
+        assert needed & {each.name for each in extensions}
+    assert not any("InferenceGateway" in urn for one in extensions for urn in one.dependencies)
 
 
 def test_each_region_has_its_own_template_and_the_project_one_set_of_roles(deployed) -> None:

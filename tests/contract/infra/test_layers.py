@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,7 +13,9 @@ from typing import Any
 import pulumi
 import pytest
 
-from gke_inference.gateway.picker import picker_objects
+from gke_inference.catalogue.pickers import picker_line, picker_lines
+from gke_inference.catalogue.versions import api
+from gke_inference.gateway.picker import PickerSetup, picker_objects
 from gke_inference.namespace.team_share import deploying
 from gke_inference.serving.ray.scaler import scaler_objects
 from gke_inference.serving.weights_gate import gate_objects
@@ -444,6 +447,22 @@ def test_what_is_wrong_on_the_platform_is_said_to_be_there():
     assert str(refused.value).startswith("platform shared: capacity.gpus.node_pools.min_nodes must")
 
 
+def test_the_gpus_of_a_model_that_falls_back_to_processors_count_with_its_minimum():
+    rungs = [
+        {"accelerator": "nvidia-l4", "count": 1, "provisioning": "on-demand"},
+        {"machine_type": "c3-standard-8", "provisioning": "on-demand"},
+    ]
+    of = exported(platform({"at": ["capacity", "gpus", "rungs"], "value": rungs}))
+    fraud = {
+        "weights": "fraud", "engine": "tritonserver", "task": "predict", "capacity": "gpus",
+        "size": {"parameters_billion": 0.000001, "bits": 32}, "replicas": {"min": 3, "max": 3},
+        "autoscaling": {"queue_depth": 4}, "timeout_seconds": 10,
+    }  # fmt: skip
+    stack = edited("teams/search", [{"at": ["models"], "value": {"fraud": fraud}}])
+    with pytest.raises(StackError, match=r"at most 2 GPU chips in us-central1.*got 3"):
+        parse(json.dumps(stack), lambda _: of.settings)
+
+
 def test_the_cluster_of_a_serving_stack_is_not_among_its_resources(served: Any):
     assert not served(serving(), exported(platform())).all(CLUSTER)
 
@@ -477,19 +496,44 @@ def _granted(rules: list[dict[str, Any]]) -> set[tuple[str, str, str]]:
     }
 
 
-PICKER = picker_objects(
-    "picker", "search", "pool", has_adapters=True, replicas=2, timeout_seconds=60
-)
+def picker_role(line: str) -> dict[str, Any]:
+    """Return the role of a picker of a line."""
+    setup = PickerSetup(line=line)
+    return picker_objects(
+        "picker", "search", "pool", has_adapters=True, replicas=2, timeout_seconds=60, setup=setup
+    )[1]
 
 
 @pytest.mark.parametrize(
     "role",
-    [gate_objects("search", "gate")["role"], scaler_objects("search")["role"], PICKER[1]],
-    ids=["gate", "scaler", "picker"],
+    [
+        gate_objects("search", "gate")["role"],
+        scaler_objects("search")["role"],
+        *map(picker_role, picker_lines()),
+    ],
+    ids=["gate", "scaler", *picker_lines()],
 )
 def test_a_deployer_has_what_it_grants_to_the_programs_of_models(role: dict[str, Any]):
     deployer = deploying("search", ["ci@acme.iam"])["deployer"]["rules"]
     assert _granted(role["rules"]) - _granted(deployer) == set()
+
+
+@pytest.mark.parametrize("line", picker_lines())
+def test_a_deployer_may_create_each_kind_that_models_have_with_either_picker(
+    served: Any, line: str
+):
+    rules = deploying("search", ["ci@acme.iam"])["deployer"]["rules"]
+    of = exported(platform({"at": ["gateway", "picker"], "value": line}))
+    stack = parse(json.dumps(edited("teams/search", [])), lambda _: of.settings)
+    groups: dict[str, set[str]] = {}
+    for each in served(stack, of).registrations:
+        if each.type.startswith("kubernetes:"):
+            _, version, kind = each.type.split(":")
+            plural = re.sub("([^s])$", r"\1s", kind.lower().replace("policy", "policie"))
+            groups.setdefault(version.rpartition("/")[0].replace("core", ""), set()).add(plural)
+    assert "inferenceobjectives" in groups[api(picker_line(line).apis["objective"]).group]
+    wanted = {(group, name, "create") for group, names in groups.items() for name in names}
+    assert wanted - _granted(rules) == set()
 
 
 def test_a_deployer_cannot_grant_itself_more_or_act_as_another_account():

@@ -2,6 +2,7 @@
 
 import dataclasses
 import shutil
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,9 @@ from scripts.rehearse.sweep_show import as_data, headlines, table
 from scripts.rehearse.workers import Processes, workers
 from scripts.terminal.console import CommandError
 from simulator.demand.arrivals import MOST
-from simulator.rehearsal.run import Bought, Rehearsal
+from simulator.rehearsal.accounts import Outcomes
+from simulator.rehearsal.gates import NO_REPLICA
+from simulator.rehearsal.run import NOT_CAPACITY, Bought, Rehearsal
 from simulator.tests.unit.rehearsal.platforms import L4, Steady, platform, workload
 
 MODELS = ["llama-3.1-8b", "gemma-3-27b", "qwen3-32b", "llama-3.3-70b", "qwen3-embedding-0.6b"]
@@ -240,6 +243,14 @@ def test_machines_that_no_replica_used_cost_the_models_that_they_suit():
     measured = measure_of(found)
     assert measured.models["llm"].usd == pytest.approx(measured.usd)
     assert measured.usd > 0
+
+
+@pytest.mark.parametrize("reason", NOT_CAPACITY)
+def test_requests_that_no_replica_could_answer_do_not_count_against_settings(reason, monkeypatch):
+    found = Rehearsal(platform(), Steady(1.0, 10), engines=None)  # type: ignore[arg-type]
+    one = Outcomes(sent=10, answered=6, refused=4, reasons=Counter({reason: 3, NO_REPLICA: 1}))
+    monkeypatch.setattr(Rehearsal, "outcomes", {("llm", "us-central1"): one})
+    assert measure_of(found).models["llm"].failed == 1
 
 
 # -- writing

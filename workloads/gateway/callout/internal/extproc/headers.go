@@ -29,11 +29,14 @@ var internalPrefixes = []string{
 
 var internalNames = []string{"target-pod", "test-epp-endpoint-selection"}
 
+// objectivesOfClients are the latencies that a client asks of llm-d-router's picker for its own request.
+var objectivesOfClients = []string{"x-llm-d-slo-ttft-ms", "x-llm-d-slo-tpot-ms"}
+
 // acceptEncoding is removed, so that responses are not compressed and their usage can be read.
 const acceptEncoding = "accept-encoding"
 
 func isInternal(name string) bool {
-	if name == modelHeader {
+	if name == modelHeader || slices.Contains(objectivesOfClients, name) {
 		return false
 	}
 	isPrefixed := slices.ContainsFunc(internalPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })

@@ -219,7 +219,8 @@ func TestABodyIsHeldUntilItIsCompleteAndPassesUnchanged(t *testing.T) {
 	sent := body(150_000)
 	half := len(sent) / 2
 	c.send(asked(false, "authorization", "Bearer x", "x-gateway-inference-objective", "forged", "x-gateway-model-name", "m",
-		"x-prefiller-host-port", "10.0.0.1:80", "X-LLM-D-Any", "1", "accept-encoding", "gzip", "x-request-id", "r"))
+		"x-prefiller-host-port", "10.0.0.1:80", "X-LLM-D-Any", "1", "x-llm-d-slo-ttft-ms", "300", "x-llm-d-slo-tpot-ms", "40",
+		"accept-encoding", "gzip", "x-request-id", "r"))
 	c.send(requestBody(sent[:half], false))
 	time.Sleep(20 * time.Millisecond)
 	c.send(requestBody(sent[half:], false), requestBody("", true))
