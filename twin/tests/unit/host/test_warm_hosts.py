@@ -84,7 +84,8 @@ def test_each_host_runs_its_program_with_the_sdks_there_in_the_environment_given
         packages = str(tmp_path / f"{word}-packages")
         catalogue = tmp_path / f"{word}-packages" / "gke_inference" / "catalogue" / "__init__.py"
         catalogue.parent.mkdir(parents=True)
-        catalogue.write_text("")
+        for folder in (catalogue.parent.parent, catalogue.parent):
+            (folder / "__init__.py").write_text("")
         with hosts.host({"WORD": word, "PYTHONPATH": packages}) as port:
             told.append(_run(port, tmp_path / word, monitor))
         assert packages in told[-1]["path"]
