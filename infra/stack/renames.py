@@ -48,6 +48,13 @@ class Rename:
         return f"{self.path}={self.value}" if self.kind is Kind.VALUE else self.path
 
     @property
+    def new_name(self) -> str:
+        """The new name on that list."""
+        if self.kind is Kind.VALUE:
+            return f"{self.path}={self.new}"
+        return self.path.removesuffix(self.old) + self.new
+
+    @property
     def is_accepted(self) -> bool:
         """Return whether this version still accepts the old word."""
         return minor_of(version()) <= minor_of(self.since)

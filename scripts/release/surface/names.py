@@ -3,7 +3,7 @@
 import ast
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +16,8 @@ from gke_inference.observability.alert_source import sources
 from gke_inference.plugin import COMPONENTS, NAME, VERSION
 from infra.reading.platform_reference import OUTPUT
 from infra.reading.schema import stack_schema
-from infra.stack.renames import RENAMES
+from infra.stack.renames import RENAMES, Rename
+from infra.stack.renames import Kind as RenameKind
 from scripts.app import build_app
 from scripts.terminal.exit_codes import ExitCode
 from scripts.terminal.variables import OF_CI, VARIABLES
@@ -45,9 +46,26 @@ def public_names() -> dict[Kind, list[str]]:
 def stack_names() -> Iterator[str]:
     """Yield keys of a stack file, and values as `KEY=VALUE`, with `*` for names and entries."""
     schema = stack_schema()
-    for root in ("Platform", "Serving"):
-        yield from _paths(schema["$defs"][root], (), schema["$defs"])
-    yield from (each.name for each in RENAMES if each.is_accepted)
+    roots = [schema["$defs"][root] for root in ("Platform", "Serving")]
+    current = {name for root in roots for name in _paths(root, (), schema["$defs"])}
+    yield from current
+    yield from accepted_names(current, RENAMES)
+
+
+def accepted_names(current: Iterable[str], renames: Iterable[Rename]) -> Iterator[str]:
+    """Yield the old words that this version accepts, with the names below them.
+
+    Args:
+        current: Names of a stack with the new words.
+        renames: Table of renamed words.
+    """
+    for each in renames:
+        if not each.is_accepted:
+            continue
+        yield each.name
+        for name in current if each.kind is RenameKind.KEY else ():
+            if re.match(rf"{re.escape(each.new_name)}[.=]", name):
+                yield each.name + name[len(each.new_name) :]
 
 
 def _paths(spec: Any, at: tuple[str, ...], known: Mapping[str, Any]) -> Iterator[str]:
