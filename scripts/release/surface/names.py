@@ -89,7 +89,8 @@ def _paths(spec: Any, at: tuple[str, ...], known: Mapping[str, Any]) -> Iterator
 
 def component_names() -> Iterator[str]:
     """Yield components with their inputs and outputs, and the types of inputs with their fields."""
-    schema = json.loads(ComponentProvider(list(COMPONENTS), NAME, None, VERSION).schema)
+    provider = ComponentProvider(list(COMPONENTS), NAME, None, VERSION)
+    schema = json.loads(str(provider.schema))
     for token, resource in schema["resources"].items():
         yield token
         yield from (f"{token}.inputs.{each}" for each in resource.get("inputProperties", ()))
