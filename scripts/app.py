@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 GROUPS = {
     "Twin": ("up", "trace", "env", "down"),
     "Plan": ("plan", "cost", "quota", "coldstart", "replay", "rehearse", "traffic"),
-    "Check": ("preflight", "preview", "verdict", "touched", "render", "check", "audit"),
+    "Check": ("preflight", "preview", "verdict", "upgrade", "touched", "render", "check", "audit"),
     "Operate": (
         "status",
         "ask",

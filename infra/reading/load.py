@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from copy import deepcopy
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,10 +29,13 @@ from infra.stack import Layer, Platform
 from infra.stack.layers import platform_name
 from infra.stack.monitoring import secret_key
 from infra.stack.problems import StackError, problems_of, unread
+from infra.stack.renames import RENAMES, old_words, with_new_words
 
 PROJECT: Final = "gke-inference"
 KEY: Final = "platform"
 _DECIMAL: Final = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+WITHIN: Final = ("config", f"{PROJECT}:{KEY}")
+"""Keys of a stack file that lead to the settings."""
 WITH_DELIVERED: Final = "with-delivered"
 """Setting that makes a preview or verdict include the objects of models delivered from git. No
 stack file contains it."""
@@ -92,6 +95,42 @@ def parse(
     Raises:
         StackError: The text is not a usable platform; it lists every problem found.
     """
+    text = _accepted(text)
+    refused = [each.problem for each in old_words(text, RENAMES)]
+    text, _ = with_new_words(text, RENAMES)
+    try:
+        platform = _parsed(text, settings_of, with_digests=with_digests)
+    except StackError as error:
+        of_doubled = {each.path for each in refused}
+        others = [each for each in error.problems if each.path not in of_doubled]
+        raise StackError([*refused, *others]) from None
+    if refused:
+        raise StackError(refused)
+    return platform
+
+
+def _accepted(text: str, within: tuple[str, ...] = (), file: str = "") -> str:
+    """Return a stack with new words for the old ones that are still accepted; warns of each.
+
+    Args:
+        text: YAML or JSON.
+        within: Keys that lead to the stack's root.
+        file: Name of the file, for the warning.
+    """
+    accepted = tuple(each for each in RENAMES if each.old in text and each.is_accepted)
+    text, found = with_new_words(text, accepted, within)
+    for each in found:
+        _warn(f"{file}: {each.warning}" if file else each.warning)
+    return text
+
+
+@cache
+def _warn(line: str) -> None:
+    """Report a line once: to the engine, or on standard error where there is none."""
+    pulumi.log.warn(line)
+
+
+def _parsed(text: str, settings_of: SettingsOf | None, *, with_digests: bool) -> Platform:
     document = _serving(text)
     if document is not None:
         if settings_of is None:
@@ -223,7 +262,8 @@ def platform_of(path: Path) -> Any:
         StackError: The file cannot be read, is no YAML, or has no such entry.
     """
     try:
-        document: Any = deepcopy(_document(path.read_text(encoding="utf-8")))
+        text = _accepted(path.read_text(encoding="utf-8"), WITHIN, path.name)
+        document: Any = deepcopy(_document(text))
     except FileNotFoundError:
         name = path.name.removeprefix("Pulumi.").removesuffix(".yaml")
         raise StackError([one_of("stack", name, stack_names(path.parent))]) from None

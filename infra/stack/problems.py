@@ -1,6 +1,6 @@
 """Problems of a stack, which the product reports together."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
 from pydantic import ValidationError
@@ -8,14 +8,6 @@ from pydantic import ValidationError
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import Document
 from infra.stack import Platform
-
-RENAMED: Final[Mapping[tuple[str, str], str]] = {
-    ("Model", "pictures"): "images",
-    ("PersonalImages", "most_images"): "max_images",
-    ("PersonalImages", "most_pictures"): "max_photos",
-    ("PersonalImages", "most_sets"): "max_open_sets",
-}
-"""New names of fields, by the part of the stack and the old name."""
 
 
 class StackError(Exception):
@@ -26,7 +18,7 @@ class StackError(Exception):
         super().__init__("\n".join(problem.sentence() for problem in self.problems))
 
 
-_STACK: Final = Document(Platform.model_json_schema, "is not a field of a stack", renamed=RENAMED)
+_STACK: Final = Document(Platform.model_json_schema, "is not a field of a stack")
 
 
 def problems_of(error: ValidationError) -> list[InputError]:

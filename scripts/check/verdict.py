@@ -2,7 +2,7 @@
 
 import json
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent import futures
 from dataclasses import asdict
 from pathlib import Path
@@ -22,7 +22,7 @@ from scripts.verdicts.checkouts import (
     changed_files,
     check_has_stacks,
     checked_head,
-    head_checkout,
+    edited_checkout,
     platform_on,
     touches,
 )
@@ -51,7 +51,11 @@ def chosen(names: list[str], base: Checkout, head: Checkout) -> list[str]:
 
 
 def judge(
-    head: Path, base: str, names: list[str], official: OfficialPlugins | None = None
+    head: Path,
+    base: str,
+    names: list[str],
+    official: OfficialPlugins | None = None,
+    texts: Mapping[str, str] | None = None,
 ) -> Verdict:
     """Return the verdict on the changes of `head`, a working tree, since its merge base.
 
@@ -60,15 +64,18 @@ def judge(
         base: Commit, branch or tag.
         names: Names of the stacks to compare; empty for all.
         official: Language host that runs the programs instead of the twin's own.
+        texts: Texts of files that are not written yet, by path in `head`.
 
     Raises:
         CommandError: The commit or stack does not exist.
     """
     head = checked_head(head)
     commit = base_commit(head, base)
-    files = changed_files(head, commit)
-    new = head_checkout(head)
-    with base_checkout(head, base, commit) as old:
+    files = sorted({*changed_files(head, commit), *(texts or {})})
+    with (
+        edited_checkout(head, texts or {}) as new,
+        base_checkout(head, base, commit) as old,
+    ):
         wanted = chosen(names, old, new)
         touched = [name for name in wanted if touches(name, files, platform_on(name, (new, old)))]
         found = tuple(_each(touched, old, new, official))
@@ -157,6 +164,16 @@ def verdict(
         write_output("--json", json_file, lambda file: file.write_text(as_json(found)))
     if markdown is not None:
         write_output("--markdown", markdown, lambda file: _write_comment(found, file))
+    report(found)
+
+
+def report(found: Verdict) -> None:
+    """Print a verdict.
+
+    Raises:
+        typer.Exit: The change must not be merged as it is.
+        CommandError: A stack could not be compared.
+    """
     for line in lines(found):
         console.print(line, markup=False, soft_wrap=True)
     if found.blocks:

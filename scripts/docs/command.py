@@ -22,6 +22,8 @@ from scripts.docs.notice import NOTICE
 from scripts.docs.policies import policies_page
 from scripts.docs.public_names import public_names_stub
 from scripts.docs.stack import stack_page
+from scripts.release.surface.page import stability_page
+from scripts.release.surface.record import record_text
 from scripts.terminal.console import console
 from scripts.terminal.exit_codes import ExitCode
 from scripts.terminal.options import CheckOption
@@ -94,7 +96,9 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/environment.md": lambda: NOTICE + environment_page(),
     "docs/reference/errors.md": lambda: NOTICE + errors_page(),
     "docs/reference/exit-codes.md": lambda: NOTICE + exit_codes_page(),
+    "docs/reference/stability.md": lambda: NOTICE + stability_page(),
     "docs/reference/stack.md": lambda: NOTICE + stack_page(),
+    "scripts/release/surface/record.txt": record_text,
 }
 
 

@@ -66,6 +66,7 @@ CHECKS = MappingProxyType(
         "stack uses and does not create (a certificate, DNS zone, snapshot, disk image, build "
         "repository or reservation), an image of this repository was not built, or the update "
         "deletes or replaces a protected resource.",
+        "upgrade": "The verdict on the upgrade is *blocked*.",
         "verdict": "The change must not be merged as it is.",
     }
 )

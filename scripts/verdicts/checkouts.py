@@ -1,9 +1,10 @@
 """The two checkouts to compare: a commit, written to a folder, and a working tree."""
 
 import os
+import shutil
 import subprocess
 import tempfile
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,6 +141,32 @@ def base_checkout(head: Path, base: str, commit: str) -> Generator[Checkout]:
         _git(head, "read-tree", commit, environment=index)
         _git(head, "checkout-index", "--all", f"--prefix={root}/", environment=index)
         yield Checkout(f"{base} ({commit[:7]})", root)
+
+
+@contextmanager
+def edited_checkout(head: Path, texts: Mapping[str, str]) -> Generator[Checkout]:
+    """Yield a working tree with other texts of some files.
+
+    Without any, it is the tree itself. Otherwise it is a copy, which is removed at the end of the
+    block: of every file that git knows or does not ignore.
+
+    Args:
+        head: Working tree.
+        texts: Texts by path in it.
+    """
+    if not texts:
+        yield head_checkout(head)
+        return
+    listed = _git(head, "ls-files", "--cached", "--others", "--exclude-standard", "-z")
+    with tempfile.TemporaryDirectory(prefix="gke-inference-head-") as folder:
+        root = Path(folder) / "tree"
+        for name in filter(None, listed.split("\0")):
+            if (head / name).is_file():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(head / name, root / name)
+        for name, text in texts.items():
+            (root / name).write_bytes(text.encode())
+        yield head_checkout(root)
 
 
 def changed_files(head: Path, commit: str) -> list[str]:

@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -135,10 +135,23 @@ def _become(environment: dict[str, str], write: int) -> None:
     os.environ.update(environment)
     folders = environment.get("PYTHONPATH", "").split(os.pathsep)
     sys.path[1:1] = [folder for folder in folders if folder]
+    forget_packages(folder for folder in folders if folder)
     server, port = language_host.serve(language_host.LanguageHost(""))
     with os.fdopen(write, "w") as answer:
         print(port, file=answer)
     language_host.wait(server, parent)
+
+
+def forget_packages(folders: Iterable[str]) -> None:
+    """Unload the packages that folders have, so that the next import reads those of the folders.
+
+    The process has loaded parts of `gke_inference` from its own checkout. Without this, a program
+    would get every module of that package from there.
+    """
+    packages = {path.name for folder in folders for path in Path(folder).glob("*/")}
+    for name in list(sys.modules):
+        if name.partition(".")[0] in packages:
+            del sys.modules[name]
 
 
 if __name__ == "__main__":

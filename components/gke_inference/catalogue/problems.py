@@ -146,7 +146,6 @@ class Document:
         schema: Callable[[], dict[str, Any]],
         unknown: str = "is not a field",
         spell: Callable[[str], str] = str,
-        renamed: Mapping[tuple[str, str], str] | None = None,
     ) -> None:
         """Create the document.
 
@@ -154,9 +153,7 @@ class Document:
             schema: Returns the JSON schema, which is made on the first error.
             unknown: Rule for the error of a field that does not exist.
             spell: Spells the name of a field as the user wrote it.
-            renamed: New names of fields, by the title of their part and the old name.
         """
-        self._renamed = renamed or {}
         self._make = schema
         self._made: dict[str, Any] | None = None
         self._unknown_rule = unknown
@@ -220,9 +217,6 @@ class Document:
 
     def _unknown(self, path: str, at: Location) -> InputError:
         here = self._at(at[:-1])
-        new = self._renamed.get((here.get("title", ""), str(at[-1])))
-        if new is not None:
-            return InputError(path, f"is renamed to {new!r}")
         known = [self._spell(name) for name in here.get("properties", {})]
         return unknown_field(path, self._unknown_rule, self._spell(str(at[-1])), known)
 

@@ -1,7 +1,7 @@
 """A stack with one fault gives one message, in the user's words, before anything is registered."""
 
 import json
-from functools import partial, reduce
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from infra.reading.load import (
     read,
     settings_in,
 )
-from infra.stack.problems import RENAMED, StackError
+from infra.stack.problems import StackError
 from tests.contract.infra.broken_stacks import BrokenStack, broken_stacks, edited, folder_of
 
 BROKEN = broken_stacks()
@@ -53,30 +53,6 @@ def test_a_likely_mistake_gives_exactly_this_message(mistake: dict[str, Any]) ->
 @pytest.mark.parametrize("name", ["local", "dev", "staging", "prod"])
 def test_the_stacks_of_the_repository_have_no_fault(name: str) -> None:
     assert read(name).models
-
-
-_OF_IMAGES = STACKS.parent / "docs" / "examples" / "personalized-images"
-_OLD_FIELDS = {
-    ("Model", "pictures"): "models.flux-dev.pictures",
-    ("PersonalImages", "most_images"): "personal_images.most_images",
-    ("PersonalImages", "most_pictures"): "personal_images.most_pictures",
-    ("PersonalImages", "most_sets"): "personal_images.most_sets",
-}
-
-
-@pytest.mark.parametrize(("old", "new"), RENAMED.items(), ids=str)
-def test_the_old_name_of_a_field_gives_one_message_with_the_new_name(
-    old: tuple[str, str], new: str
-) -> None:
-    platform = platform_of(_OF_IMAGES / "Pulumi.personalized-images.yaml")
-    *parts, field = _OLD_FIELDS[old].split(".")
-    place = reduce(lambda found, part: found[part], parts, platform)
-    place[field] = place.pop(new, 4)
-    with pytest.raises(StackError) as refused:
-        parse(json.dumps(platform))
-    assert str(refused.value) == f"{_OLD_FIELDS[old]} is renamed to {new!r}"
-    place[new] = place.pop(field)
-    assert parse(json.dumps(platform))
 
 
 def test_every_fault_is_reported_at_once() -> None:

@@ -22,8 +22,10 @@ monitors: Any = importlib.import_module("pulumi.runtime.proto.resource_pb2_grpc"
 PROGRAM = """
 import json, os, sys
 from pathlib import Path
+import gke_inference.catalogue
 told = {"word": os.environ.get("WORD"), "home": os.environ.get("HOME"), "path": sys.path[:3],
-        "parent": os.getppid(), "sdk": "pulumi_gcp.compute._inputs" in sys.modules}
+        "parent": os.getppid(), "sdk": "pulumi_gcp.compute._inputs" in sys.modules,
+        "catalogue": gke_inference.catalogue.__file__}
 Path("told.json").write_text(json.dumps(told))
 """
 
@@ -80,9 +82,15 @@ def test_each_host_runs_its_program_with_the_sdks_there_in_the_environment_given
     told: list[dict[str, Any]] = []
     for word in ("first", "second"):
         packages = str(tmp_path / f"{word}-packages")
+        catalogue = tmp_path / f"{word}-packages" / "gke_inference" / "catalogue" / "__init__.py"
+        catalogue.parent.mkdir(parents=True)
+        for folder in (catalogue.parent.parent, catalogue.parent):
+            (folder / "__init__.py").write_text("")
         with hosts.host({"WORD": word, "PYTHONPATH": packages}) as port:
             told.append(_run(port, tmp_path / word, monitor))
         assert packages in told[-1]["path"]
+        # the process has loaded parts of this package from this checkout
+        assert told[-1]["catalogue"] == str(catalogue)
     assert [each["word"] for each in told] == ["first", "second"]
     assert [each["home"] for each in told] == [None, None]
     assert all(each["sdk"] for each in told)

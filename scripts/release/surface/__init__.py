@@ -1,0 +1,1 @@
+"""The public names of the project, their stability, and the record of them."""
