@@ -16,7 +16,7 @@ class Variable:
 VARIABLES = (
     Variable(
         "GKE_INFERENCE_KEY",
-        "key of a client, for `ask` and `accept` on a stack with [clients](../clients.md)",
+        "key of a client, for `ask` and `accept` on a stack with [clients](../api-keys.md)",
     ),
     Variable(
         "GKE_INFERENCE_ON",
