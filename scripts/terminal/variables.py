@@ -21,7 +21,7 @@ VARIABLES = (
     Variable(
         "GKE_INFERENCE_ON",
         "`cloud` makes Google Cloud the default of `--on` "
-        "([operations](../operations.md#running-commands-in-google-cloud))",
+        "([commands in Google Cloud](../google-cloud-commands.md#selecting-google-cloud))",
         "`twin`",
     ),
     Variable("GKE_INFERENCE_TWIN_DIR", "folder of the twin", "`build/twin` of the checkout"),
