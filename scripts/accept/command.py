@@ -1,6 +1,5 @@
 """`gke-inference accept`: measures a deployed platform against its promises; writes a report."""
 
-import json
 import os
 import time
 from contextlib import AbstractContextManager, nullcontext
@@ -20,7 +19,8 @@ from scripts.shared.google_cloud import CloudError
 from scripts.shared.model_client import KEY_VARIABLE
 from scripts.terminal.console import CommandError, console, step
 from scripts.terminal.exit_codes import ExitCode
-from scripts.terminal.options import JsonOption, StackOption, plan_of
+from scripts.terminal.options import StackOption, plan_of
+from scripts.terminal.output import Output, OutputOption, print_data
 from scripts.terminal.output_files import check_folder
 from scripts.terminal.tables import Listing, print_table, prose
 from scripts.terminal.where import OnOption, Where, say_where
@@ -67,7 +67,7 @@ def accept(
     allow_unseen: Annotated[
         bool, typer.Option("--allow-unseen", help="Exit 0 even if something cannot be seen.")
     ] = False,
-    as_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Check a deployed stack against its promises, and write a report to sign.
 
@@ -88,9 +88,12 @@ def accept(
         with google_clients.plain_errors(), _keys(plan, stack, on_twin=on.is_twin):
             deployed = _deployed(plan, stack, on_twin=on.is_twin)
             until = time.monotonic() + wait
-            groups = _checked(deployed, until, is_silent=as_json)
-            groups["Pods"] = _insides(deployed, until, is_wanted=inside, is_silent=as_json)
-            groups["Failover"] = _failover(deployed, is_wanted=failover, yes=yes, is_silent=as_json)
+            is_silent = output.is_data
+            groups = _checked(deployed, until, is_silent=is_silent)
+            groups["Pods"] = _insides(deployed, until, is_wanted=inside, is_silent=is_silent)
+            groups["Failover"] = _failover(
+                deployed, is_wanted=failover, yes=yes, is_silent=is_silent
+            )
     except CloudError as error:
         raise CommandError(f"{plan.platform.project}: {error}") from None
     except KeyProblem as error:
@@ -106,8 +109,8 @@ def accept(
         allow_unseen,
     )
     page, _ = report.write(done, folder)
-    if as_json:
-        print(json.dumps(done.plain(), indent=1))
+    if output.is_data:
+        print_data(done.plain(), output)
     else:
         _show(done.rows)
         word = "not accepted" if done.failures else "accepted"

@@ -1,6 +1,5 @@
 """`gke-inference calibrate`: compares running engines with the models of them."""
 
-import json
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +20,8 @@ from scripts.calibrate.series import SCRAPE_SECONDS, Grown, grown
 from scripts.shared.calibration_files import calibration_of, precision_of
 from scripts.shared.deployments import deployment_of
 from scripts.terminal.console import CommandError, console
-from scripts.terminal.options import JsonOption, check_one
+from scripts.terminal.options import check_one
+from scripts.terminal.output import Output, OutputOption, print_data
 from scripts.terminal.output_files import check_output
 from scripts.terminal.tables import Listing, figure, measured, print_table
 from simulator.engine.core import cost_model
@@ -50,7 +50,7 @@ def calibrate(
         Path | None,
         typer.Option(help="Calibration file to write, or to change: one entry per replica shape."),
     ] = None,
-    as_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Compare the step times of a running platform's vLLM engines with the engine model.
 
@@ -76,8 +76,8 @@ def calibrate(
         write_calibration(
             write, known.with_entry(entry) if known else Calibration(entries=(entry,))
         )
-    if as_json:
-        print(json.dumps(_plain(result, found, entry), indent=1))
+    if output.is_data:
+        print_data(_plain(result, found, entry), output)
         return
     _print(result, found, model, f"{chips} x {accelerator}")
     if write is not None:

@@ -12,7 +12,7 @@ or a person wrote them. You need neither a cluster nor an account.
 ```sh
 make render STACK=prod && gke-inference check build/prod   # every object of a stack, by cluster
 gke-inference check rendered.yaml other/                   # any files and folders of plain YAML
-gke-inference check build/prod --rule metrics-exist --json # one rule, for another program
+gke-inference check build/prod --rule metrics-exist -o json # one rule, for another program
 ```
 
 A table shows object, rule, field, value, reason and fix; the exit code is 1 if a rule is broken.

@@ -1,10 +1,10 @@
 """`gke-inference plan --claims`: published claims beside what this project has for each."""
 
-import json
 from dataclasses import asdict
 
 from planner.unit_cost.claims import Claim, Figure, claims
 from scripts.terminal.console import console
+from scripts.terminal.output import Output, print_data
 from scripts.terminal.tables import Listing, figure, print_table, prose
 from twin.host.paths import REPOSITORY
 
@@ -35,10 +35,10 @@ def spanned(one: Figure) -> str:
     return f"{amount(one.value, one.unit)} ({low} to {high})"
 
 
-def print_claims(*, is_json: bool) -> None:
+def print_claims(output: Output) -> None:
     """Print all claims."""
     found = all_claims()
-    if is_json:
+    if output.is_data:
         listed = [
             {
                 **asdict(one),
@@ -46,7 +46,7 @@ def print_claims(*, is_json: bool) -> None:
             }
             for one in found
         ]
-        print(json.dumps({"claims": listed}, indent=1))
+        print_data({"claims": listed}, output)
         return
     table = Listing("CLAIM", prose("FIGURE"), figure("RESULT"), "HOLDS")
     for one in found:

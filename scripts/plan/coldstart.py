@@ -1,6 +1,5 @@
 """`gke-inference coldstart`: the start time of each model on each rung, by stage."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Annotated, Final
@@ -10,7 +9,8 @@ import typer
 from infra.estimate.cold_starts import Option, Start, options, starts
 from planner.choice.coldstart import DOUBLING_SECONDS, asks_at, checked, spare_replicas
 from scripts.terminal.console import console
-from scripts.terminal.options import JsonOption, StackOption, check_positive, plan_of
+from scripts.terminal.options import StackOption, check_positive, plan_of
+from scripts.terminal.output import Output, OutputOption, print_data
 from scripts.terminal.tables import Listing, figure, print_table
 
 _ADAPTER_MIB: Final = 256
@@ -66,10 +66,10 @@ def _seconds(one: Start) -> float:
     return one.start.seconds
 
 
-def _print_checked(*, as_json: bool) -> None:
+def _print_checked(output: Output) -> None:
     """Print published start times next to the estimates."""
-    if as_json:
-        print(json.dumps([{**asdict(each), "error": each.error} for each in checked()], indent=1))
+    if output.is_data:
+        print_data([{**asdict(each), "error": each.error} for each in checked()], output)
         return
     for each in checked():
         console.print(
@@ -79,12 +79,10 @@ def _print_checked(*, as_json: bool) -> None:
         )
 
 
-def _print_options(found: list[Option], *, as_json: bool) -> None:
+def _print_options(found: list[Option], output: Output) -> None:
     """Print the ways to get image and weights to a node, with the start time of each."""
-    if as_json:
-        print(
-            json.dumps([{**asdict(one), "seconds": one.start.seconds} for one in found], indent=1)
-        )
+    if output.is_data:
+        print_data([{**asdict(one), "seconds": one.start.seconds} for one in found], output)
         return
     table = Listing(
         "MODEL", "REGION", "RUNG", "SOURCE", figure("IMAGE"), figure("WEIGHTS"), figure("TOTAL"),
@@ -118,20 +116,20 @@ def coldstart(
         bool,
         typer.Option("--sources", help="Compare the ways to get image and weights to a node."),
     ] = False,
-    as_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Show the start times of models, and the lead times and spare replicas they require."""
     check_positive("--doubling", doubling)
     if is_checked:
-        _print_checked(as_json=as_json)
+        _print_checked(output)
         return
     plan = plan_of(stack)
     if has_options:
-        _print_options(options(plan), as_json=as_json)
+        _print_options(options(plan), output)
         return
     found = starts(plan)
     minimum = {name: every[0].minimum for name, every in plan.models.items()}
-    if as_json:
+    if output.is_data:
         facts = [
             {
                 **asdict(one),
@@ -148,7 +146,7 @@ def coldstart(
             }
             for one in found
         ]
-        print(json.dumps(facts, indent=1))
+        print_data(facts, output)
         return
     for text in _summary(found):
         console.print(text)

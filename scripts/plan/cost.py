@@ -1,6 +1,5 @@
 """`gke-inference cost`: the cost of a stack, estimated before deployment."""
 
-import json
 from datetime import date
 from typing import Annotated
 
@@ -29,7 +28,8 @@ from scripts.plan.unit_costs import print_unit_costs
 from scripts.shared.calibration_files import CalibrationOption, include_calibration
 from scripts.shared.running_cost import running
 from scripts.terminal.console import CommandError, console
-from scripts.terminal.options import JsonOption, StackOption, option_of, plan_of
+from scripts.terminal.options import StackOption, option_of, plan_of
+from scripts.terminal.output import Output, OutputOption, print_data
 from scripts.terminal.tables import print_table
 
 
@@ -104,7 +104,7 @@ def cost(
         bool, typer.Option("--now", help="Also show the current cost on the twin.")
     ] = False,
     calibration: CalibrationOption = None,
-    as_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Show the cost of a stack per hour, month, million tokens and 1,000 images."""
     plan = plan_of(stack)
@@ -119,10 +119,10 @@ def cost(
     costs = unit_costs(plan, found.bill, traffic)
     at_work = running(plan) if now else None
     today = date.today()
-    if as_json:
+    if output.is_data:
         budget = None if platform.budget is None else platform.budget.monthly_usd
         report = cost_as_json(found, costs, at_work, today)
-        print(json.dumps({**report, "budget_usd_per_month": budget}, indent=1))
+        print_data({**report, "budget_usd_per_month": budget}, output)
         return
     _print_tables(found, platform.budget)
     print_unit_costs(costs, traffic)

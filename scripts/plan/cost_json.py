@@ -1,4 +1,4 @@
-"""The cost of a stack as `gke-inference cost --json` prints it.
+"""The cost of a stack as `gke-inference cost -o json` prints it.
 
 Every total has its figures and, under `missing`, the excluded items without a published price.
 """

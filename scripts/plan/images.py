@@ -8,9 +8,10 @@ from gke_inference.sizing.image_prompts import has_known_images, tokens_of_image
 from gke_inference.sizing.shapes import shape
 from planner.choice.image_plan import image_choices
 from scripts.plan.filters import PLAN_OPTIONS, Filters, no_hardware
-from scripts.plan.show import images_as_json, print_images
+from scripts.plan.show import images_as_data, print_images
 from scripts.terminal.console import CommandError
 from scripts.terminal.options import option_of
+from scripts.terminal.output import Output, print_data
 
 _SIZE = re.compile(r"([1-9]\d{0,4})x([1-9]\d{0,4})")
 
@@ -44,7 +45,7 @@ def image_tokens(model: Architecture, images: int, size: str) -> int:
 
 
 def print_image_plan(
-    model: Architecture, rate: float, filters: Filters, rows: int, *, as_json: bool
+    model: Architecture, rate: float, filters: Filters, rows: int, output: Output
 ) -> None:
     """Print the cost of images or videos on each accelerator.
 
@@ -53,7 +54,7 @@ def print_image_plan(
         rate: Peak number of them per second.
         filters: Hardware to consider.
         rows: Number of choices to show.
-        as_json: Whether to print JSON.
+        output: Form of the result.
 
     Raises:
         CommandError: The rate is out of range, or no hardware is left.
@@ -70,7 +71,7 @@ def print_image_plan(
         raise CommandError(option_of(error, PLAN_OPTIONS)) from None
     if not choices:
         raise CommandError(no_hardware(filters.regions, filters.provisioning))
-    if as_json:
-        print(images_as_json(choices))
+    if output.is_data:
+        print_data(images_as_data(choices), output)
     else:
         print_images(model, rate, model.steps, choices[:rows])

@@ -12,7 +12,7 @@ from scripts.terminal.console import CommandError
 
 _GIVEN = ("COMMANDLINE", "ENVIRONMENT")
 """Names of sources of a parameter. Typer has its own copy of the enumeration of Click."""
-_HARDWARE = frozenset({"accelerator", "as_json", "model", "provisioning", "rate", "region", "rows"})
+_HARDWARE = frozenset({"accelerator", "output", "model", "provisioning", "rate", "region", "rows"})
 
 
 class Mode(StrEnum):
@@ -27,10 +27,10 @@ class Mode(StrEnum):
 
 _OF_STACK = frozenset({"budget", "limits", "load", "stack"})
 _USED: Mapping[Mode, Collection[str]] = {
-    Mode.CLAIMS: frozenset({"as_json", "published"}),
+    Mode.CLAIMS: frozenset({"output", "published"}),
     Mode.ERRORS: frozenset({"against", "errors"}),
     Mode.STACK: _OF_STACK
-    | {"as_json", "calibration", "given", "made", "measured", "utilisation", "write"},
+    | {"output", "calibration", "given", "made", "measured", "utilisation", "write"},
     Mode.IMAGES: _HARDWARE,
 }
 """Parameters of a mode; text takes all but those of a stack."""
@@ -40,7 +40,7 @@ _NEEDS = {
     "pick": ("explain", "write"),
 }
 """Parameters that have an effect only with one of others."""
-_WITHOUT_JSON = ("chart", "conversations", "explain")
+_WITHOUT_DATA = ("chart", "conversations", "explain")
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,7 @@ def refuse_unused(mode: Mode, given: Mapping[str, Given]) -> None:
         if name in given and not any(other in given for other in others):
             names = " or ".join(f"--{other}" for other in others)
             raise given[name].refusal(f"must be omitted without {names}")
-    for name in _WITHOUT_JSON:
-        if name in given and "as_json" in given:
-            raise given[name].refusal("must be omitted with --json")
+    output = given.get("output")
+    for name in _WITHOUT_DATA:
+        if name in given and output is not None and output.value.is_data:
+            raise given[name].refusal(f"must be omitted with -o {output.value}")

@@ -22,7 +22,7 @@ from scripts.plan.errors import measured_rows, print_errors
 from scripts.plan.filters import PLAN_OPTIONS, Filters, guess_of, no_hardware
 from scripts.plan.images import image_tokens, print_image_plan
 from scripts.plan.modes import Mode, given_options, refuse_unused
-from scripts.plan.show import plan_as_json, print_kv_advice, print_plan
+from scripts.plan.show import plan_as_data, print_kv_advice, print_plan
 from scripts.plan.stack import Wanted, plan_stack
 from scripts.plan.write import check_name, write_choice
 from scripts.shared.calibration_files import CalibrationOption, include_calibration
@@ -30,12 +30,12 @@ from scripts.shared.quota_limits import Against
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.console import errors as error_output
 from scripts.terminal.options import (
-    JsonOption,
     check_one,
     check_positive,
     option_of,
     stack_of,
 )
+from scripts.terminal.output import Output, OutputOption, print_data
 from scripts.terminal.output_files import check_output, write_output
 
 _ROWS = 12
@@ -80,7 +80,7 @@ class _Shown:
 
     rows: int
     every: bool
-    as_json: bool
+    output: Output
     explain: bool
     pick: int
     chart: Path | None
@@ -156,7 +156,7 @@ def plan(
     batch: Annotated[
         bool, typer.Option("--batch", help="Also show the cost per million tokens of batches.")
     ] = False,
-    as_json: JsonOption = False,
+    output: OutputOption = Output.TABLE,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show the calculation of the picked choice.")
     ] = False,
@@ -215,7 +215,7 @@ def plan(
     options = given_options(invoked)
     if published:
         refuse_unused(Mode.CLAIMS, options)
-        print_claims(is_json=as_json)
+        print_claims(output)
         return
     if errors or against is not None:
         refuse_unused(Mode.ERRORS, options)
@@ -229,7 +229,7 @@ def plan(
         if write not in (None, stack):
             raise CommandError(f"--write: must be {stack}, the stack of --stack, got {write!r}")
         wanted = Wanted(stack, tuple(load or ()), budget, limits, given, made, utilisation)
-        plan_stack(wanted, is_written=write is not None, is_json=as_json)
+        plan_stack(wanted, is_written=write is not None, output=output)
         return
     refuse_unused(Mode.TEXT, options)
     if not model:
@@ -248,7 +248,7 @@ def plan(
     found = _architecture(model, parameters)
     if found.kind == "diffusion":
         refuse_unused(Mode.IMAGES, options)
-        print_image_plan(found, rate, filters, rows, as_json=as_json)
+        print_image_plan(found, rate, filters, rows, output)
         return
     asked = {
         "rate": rate, "given": given + image_tokens(found, images, image_size),
@@ -260,7 +260,7 @@ def plan(
     question = _question(found, asked, filters, write)
     _show(
         question,
-        _Shown(rows, every, as_json, explain, pick, chart, write, name, batch, conversations),
+        _Shown(rows, every, output, explain, pick, chart, write, name, batch, conversations),
     )
 
 
@@ -293,12 +293,12 @@ def _show(question: Question, how: _Shown) -> None:
         raise CommandError(option_of(error, PLAN_OPTIONS)) from None
     shown = list(answer.choices) if how.every else best_forms(answer.choices)
     _check_shown(question, shown, how.pick)
-    if how.as_json:
-        print(plan_as_json(answer, shown[: how.rows]))
+    if how.output.is_data:
+        print_data(plan_as_data(answer, shown[: how.rows]), how.output)
     else:
         print_plan(answer, shown[: how.rows], is_batch=how.batch)
     one = shown[how.pick - 1]
-    if how.conversations and not how.as_json:
+    if how.conversations and not how.output.is_data:
         advice = kv_advice(question, one, how.conversations)
         print_kv_advice(how.conversations, advice)
     if how.explain:
@@ -308,8 +308,8 @@ def _show(question: Question, how: _Shown) -> None:
     if how.chart is not None:
         write_output("--chart", how.chart, lambda file: _draw(answer, file))
     if how.write is not None:
-        output = error_output if how.as_json else console
-        write_choice(how.write, how.name, question, one, answer.choices, output)
+        said = error_output if how.output.is_data else console
+        write_choice(how.write, how.name, question, one, answer.choices, said)
 
 
 def _draw(answer: Plan, file: Path) -> None:

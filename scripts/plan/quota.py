@@ -1,6 +1,5 @@
 """`gke-inference quota`: the quotas that a stack needs, and the requests to increase them."""
 
-import json
 import os
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +11,8 @@ from infra.estimate.quota_needs import Need, needs
 from scripts.shared.quota_limits import Against, cloud_limits, twin_limits
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.exit_codes import ExitCode
-from scripts.terminal.options import JsonOption, StackOption, check_email, plan_of
+from scripts.terminal.options import StackOption, check_email, plan_of
+from scripts.terminal.output import Output, OutputOption, print_data
 from scripts.terminal.tables import Column, Listing, figure, print_table, prose
 
 _WELL_KNOWN = "application_default_credentials.json"
@@ -102,7 +102,7 @@ def _parts(need: Need) -> list[str]:
     return [*parts, *stops]
 
 
-def as_json(found: list[Standing], project: str, email: str | None) -> list[dict[str, Any]]:
+def as_data(found: list[Standing], project: str, email: str | None) -> list[dict[str, Any]]:
     """Return the needs with their limits, and the request for each insufficient quota."""
     listed: list[dict[str, Any]] = []
     for each in found:
@@ -157,7 +157,7 @@ def quota(
     email: Annotated[
         str | None, typer.Option(help="Contact address for the quota requests.")
     ] = None,
-    json_output: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Check a stack against quota limits before deploying. Exits 1 if a quota is insufficient."""
     if scenario and against is Against.CLOUD:
@@ -172,15 +172,15 @@ def quota(
     limits = cloud_limits(plan) if against is Against.CLOUD else twin_limits(scenario)
     found = standings(needs(plan), limits, beside_others=beside_others)
     notes = [*limits.notes, *notes_on(found)]
-    if json_output:
+    if output.is_data:
         body = {
             "project": project,
             "against": against.value,
             "is_short": any(each.short_by for each in found),
-            "needs": as_json(found, project, email),
+            "needs": as_data(found, project, email),
             "notes": notes,
         }
-        print(json.dumps(body, indent=1))
+        print_data(body, output)
     else:
         _print(found, project, against, notes, explain, email)
     if any(each.short_by for each in found):

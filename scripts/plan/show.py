@@ -1,6 +1,5 @@
 """A plan as a table and as JSON."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -100,10 +99,10 @@ def _choice_as_json(number: int, one: Choice) -> dict[str, Any]:
     }
 
 
-def plan_as_json(answer: Plan, shown: list[Choice]) -> str:
-    """Return a plan as JSON, with the choices shown."""
+def plan_as_data(answer: Plan, shown: list[Choice]) -> dict[str, Any]:
+    """Return a plan as data, with the choices shown."""
     batches = batch_costs(answer.question, shown)
-    facts = {
+    return {
         "choices": [
             {**_choice_as_json(number, one), "usd_per_million_output_tokens_in_batch": _plain(each)}
             for number, (one, each) in enumerate(zip(shown, batches, strict=True), 1)
@@ -117,7 +116,6 @@ def plan_as_json(answer: Plan, shown: list[Choice]) -> str:
             for one in answer.refused
         ],
     }
-    return json.dumps(facts, indent=1)
 
 
 def _roles_as_json(advice: Advice | None) -> dict[str, Any] | None:
@@ -280,9 +278,9 @@ def _print_best(answer: Plan, best: Choice) -> None:
     )
 
 
-def images_as_json(choices: Sequence[ImageChoice]) -> str:
-    """Return the cost of images or videos on each accelerator as JSON."""
-    return json.dumps([asdict(one) for one in choices], indent=1)
+def images_as_data(choices: Sequence[ImageChoice]) -> list[dict[str, Any]]:
+    """Return the cost of images or videos on each accelerator as data."""
+    return [asdict(one) for one in choices]
 
 
 def print_images(

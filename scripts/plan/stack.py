@@ -1,6 +1,5 @@
 """`gke-inference plan --stack`: hardware for all models of a stack under a budget and quotas."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,11 +25,12 @@ from scripts.plan.requirements import (
     quotas_of,
     requirements_of,
 )
-from scripts.plan.stack_show import Shown, as_json, print_stack
+from scripts.plan.stack_show import Shown, as_data, print_stack
 from scripts.plan.unchanged_parts import auto_limits, peak_of, rest_of
 from scripts.shared.quota_limits import Against, cloud_limits, twin_limits
 from scripts.terminal.console import CheckFailedError, CommandError, console, errors
 from scripts.terminal.options import check_one, check_positive, option_of
+from scripts.terminal.output import Output, print_data
 
 _LOAD = re.compile(r"([^=]+)=([0-9.]+)(?:,([1-9][0-9]*),([1-9][0-9]*))?")
 
@@ -49,7 +49,7 @@ class Wanted:
     utilisation: float
 
 
-def plan_stack(wanted: Wanted, *, is_written: bool, is_json: bool) -> None:
+def plan_stack(wanted: Wanted, *, is_written: bool, output: Output) -> None:
     """Print the frontier and the proposal within the budget, and write it if asked.
 
     Raises:
@@ -73,14 +73,14 @@ def plan_stack(wanted: Wanted, *, is_written: bool, is_json: bool) -> None:
     shown = Shown(
         found, points, best, limits, _kept_costs(costs, found), (*notes, *_unused(resolved, best))
     )
-    if is_json:
-        print(json.dumps(as_json(shown), indent=1))
+    if output.is_data:
+        print_data(as_data(shown), output)
     else:
         print_stack(shown)
     if best is None:
         raise CheckFailedError(_nothing(points, wanted, rest, limits))
     if is_written:
-        _write(wanted.stack, best, errors if is_json else console)
+        _write(wanted.stack, best, errors if output.is_data else console)
 
 
 def _check(wanted: Wanted) -> None:

@@ -145,7 +145,7 @@ def _replicas(made: Proposal) -> str:
     return f"{counts}{regions}"
 
 
-def as_json(shown: Shown) -> dict[str, Any]:
+def as_data(shown: Shown) -> dict[str, Any]:
     """Return a plan of a stack as JSON."""
     found, best = shown.found, shown.best
     return {

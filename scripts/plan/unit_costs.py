@@ -86,6 +86,6 @@ def _assumed(costs: Sequence[UnitCost], traffic: Traffic) -> str:
     return (
         f"Assumed: {lengths if tokens else ''}replicas at {traffic.utilisation:.0%} of the "
         "throughput that the planner estimates within the SLO; the interval is the planner's "
-        "(--json has the basis). $ IN BATCH: the interval for batches, which "
+        "(-o json has the basis). $ IN BATCH: the interval for batches, which "
         "keep replicas full and have no SLO"
     )

@@ -1,6 +1,5 @@
 """`gke-inference rehearse`: a day of the whole platform in virtual time."""
 
-import json
 import math
 import time
 from contextlib import nullcontext
@@ -20,7 +19,7 @@ from scripts.rehearse.faults import with_faults
 from scripts.rehearse.files import from_file
 from scripts.rehearse.page import check_page, write_page
 from scripts.rehearse.rates import Rates, default_rates, team_shares
-from scripts.rehearse.result import as_json, result_of
+from scripts.rehearse.result import as_data, result_of
 from scripts.rehearse.show import print_result
 from scripts.rehearse.sweep import Asked, bounds_of, sweep
 from scripts.shared.calibration_files import CalibrationOption
@@ -28,7 +27,8 @@ from scripts.shared.engine import Engine
 from scripts.shared.preview_states import manifests, preview_states
 from scripts.terminal.console import CommandError, console, errors, step
 from scripts.terminal.exit_codes import ExitCode
-from scripts.terminal.options import JsonOption, plan_of
+from scripts.terminal.options import plan_of
+from scripts.terminal.output import Output, OutputOption, print_data
 from simulator.demand.arrivals import Traffic
 from simulator.demand.default_day import default_day
 from simulator.rehearsal.engines import engines_of
@@ -93,7 +93,7 @@ def rehearse(
             " `local`. Default: processes of this machine.",
         ),
     ] = None,
-    as_json_: JsonOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Rehearse a day of a stack in virtual time. Exits 1 if an objective or the budget breaks."""
     for option, value in (("--bounds", bounds), ("--write", write or None), ("--ray", ray)):
@@ -109,7 +109,7 @@ def rehearse(
         raise CommandError(f"--hours: must be above 0 and at most 744, got {hours:g}")
     if page is not None:
         check_page(page)
-    with _quiet("Reading the objects of the stack", is_quiet=as_json_):
+    with _quiet("Reading the objects of the stack", is_quiet=output.is_data):
         states = preview_states(Engine(TwinPaths.default()), stack)
         described = describe(plan, manifests(states), states)
     platform = with_faults(described.platform, fault or [])
@@ -127,25 +127,25 @@ def rehearse(
         else from_file(traffic, described, option)
     )
     if sweep_:
-        asked = Asked(stack, bounds, write, ray, page, as_json_)
+        asked = Asked(stack, bounds, write, ray, page, output)
         sweep(asked, tried, plan, described, platform, requests)
         return
     try:
         found = Rehearsal(platform, requests, engines_of(platform))
     except ValueError as error:
         raise CommandError(f"{option}: {error}") from None
-    if not as_json_:
+    if not output.is_data:
         for name, why in described.left_out.items():
             console.print(f"{name} is left out: {why}", markup=False, soft_wrap=True)
     found.run(_Progress())
     result = result_of(found, stack_cost(plan), plan.platform.budget)
-    if as_json_:
-        print(json.dumps(as_json(result, stack), indent=1))
+    if output.is_data:
+        print_data(as_data(result, stack), output)
     else:
         print_result(result)
     if page is not None:
         file = write_page(result, stack, page)
-        if not as_json_:
+        if not output.is_data:
             console.print(f"Page {file}")
     if result.broken:
         raise typer.Exit(ExitCode.CHECK_FAILED)

@@ -202,7 +202,7 @@ def spent_by(rehearsal: Rehearsal) -> Spent:
     )
 
 
-def as_json(found: Result, stack: str) -> dict[str, Any]:
+def as_data(found: Result, stack: str) -> dict[str, Any]:
     """Return a result as JSON values."""
     rehearsal, spent = found.rehearsal, found.spent
     return {

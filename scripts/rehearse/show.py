@@ -131,4 +131,4 @@ def _print_events(found: Result) -> None:
     more = len(log.events) - _EVENTS + log.dropped
     if more > 0:
         kept = "all" if not log.dropped else f"the first {len(log.events):,}"
-        console.print(f"… and {more:,} more events (--json has {kept})")
+        console.print(f"… and {more:,} more events (-o json has {kept})")

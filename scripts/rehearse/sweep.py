@@ -1,6 +1,5 @@
 """A sweep from the command line: bounds, progress, output, and the winner in the stack."""
 
-import json
 import time
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -18,13 +17,14 @@ from scripts.rehearse.describe import Described, describe
 from scripts.rehearse.search import Found, Search
 from scripts.rehearse.sweep_options import edited, groups_of, put
 from scripts.rehearse.sweep_page import write_page
-from scripts.rehearse.sweep_show import as_json, headlines, print_found
+from scripts.rehearse.sweep_show import as_data, headlines, print_found
 from scripts.rehearse.varied import same, varied
 from scripts.rehearse.workers import workers
 from scripts.shared.engine import Engine
 from scripts.shared.preview_states import manifests, preview_states
 from scripts.terminal.console import CommandError, console, errors, step
 from scripts.terminal.exit_codes import ExitCode
+from scripts.terminal.output import Output, print_data
 from simulator.demand.arrivals import Traffic
 from simulator.rehearsal.description import Platform
 from twin.host.paths import TwinPaths
@@ -41,7 +41,7 @@ class Asked:
     write: bool
     ray: str | None
     page: Path | None
-    as_json: bool
+    output: Output
 
 
 def bounds_of(file: Path | None, plan: Plan) -> Bounds:
@@ -109,14 +109,14 @@ def sweep(
         except ValueError as error:
             raise CommandError(f"--traffic: {error}") from None
     _check(asked, plan, described, found)
-    if asked.as_json:
-        print(json.dumps(as_json(found, asked.stack, most_failed, title), indent=1))
+    if asked.output.is_data:
+        print_data(as_data(found, asked.stack, most_failed, title), asked.output)
     else:
         print_found(found, most_failed, title)
     if asked.page is not None:
         lines = list(headlines(found, most_failed, title))
         file = write_page(found, asked.stack, lines, asked.page)
-        if not asked.as_json:
+        if not asked.output.is_data:
             console.print(f"Page {file}")
     is_kept = found.winner.excess(tuple(found.winner.models), most_failed) == 0
     if asked.write:
@@ -140,7 +140,7 @@ def _check(asked: Asked, plan: Plan, described: Described, found: Found) -> None
     except StackError as error:
         raise CommandError(f"the best settings together are invalid: {error}") from None
     title = "Previewing the stack with the best settings"
-    with nullcontext() if asked.as_json else step(title):
+    with nullcontext() if asked.output.is_data else step(title):
         states = preview_states(Engine(TwinPaths.default()), asked.stack, text=text)
         again = describe(other, manifests(states), states)
     if not same(varied(described.platform, plan, option), again.platform):

@@ -83,7 +83,7 @@ def table(found: Found) -> Listing:
     return made
 
 
-def as_json(found: Found, stack: str, most_failed: float, where: str) -> dict[str, Any]:
+def as_data(found: Found, stack: str, most_failed: float, where: str) -> dict[str, Any]:
     """Return the result as JSON values."""
     names = tuple(found.winner.models)
     return {

@@ -30,7 +30,6 @@ StacksOption = Annotated[
     list[str] | None,
     typer.Option(help="Only this stack; repeat for more. Default: all.", autocompletion=_stacks),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 CheckOption = Annotated[
     bool, typer.Option("--check", help="Write nothing; exit 1 if a file is out of date.")
 ]

@@ -53,7 +53,7 @@ def bring_up(folder: Path, paths: TwinPaths, stack: str) -> str:
 
 def rungs(folder: Path, paths: TwinPaths) -> dict[str, str]:
     """Return the rung of each model's ready replica in the predictive example."""
-    shown = json.loads(output_of(folder, paths, "status", "--stack", "predictive", "--json"))
+    shown = json.loads(output_of(folder, paths, "status", "--stack", "predictive", "-o", "json"))
     return {one["model"]: one["rung"] for one in shown["replicas"] if one["state"] == "ready"}
 
 
@@ -90,7 +90,7 @@ def test_a_classifier_on_processors_answers_and_falls_to_the_next_machine_family
     while rungs(folder, paths) != {"fraud": next_one, **others}:
         assert time.monotonic() < end
         time.sleep(5)
-    accepted = run(folder, paths, "accept", "--stack", "predictive", "--twin", "--json")
+    accepted = run(folder, paths, "accept", "--stack", "predictive", "-o", "json")
     rows = [row for each in json.loads(accepted.stdout)["groups"].values() for row in each]
     answered = {row["name"]: row["verdict"] for row in rows if row["subject"] == "prediction"}
     assert answered == {"fraud in us-central1": "met"}

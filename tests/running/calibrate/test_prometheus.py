@@ -68,7 +68,7 @@ def test_a_slow_engine_is_found_in_a_real_prometheus(tmp_path: Path) -> None:
             asked = [
                 "calibrate", "--prometheus", f"http://{address}", "--model", MODEL,
                 "--accelerator", "nvidia-l4", "--flag=--max-model-len=8192",
-                "--matchers", 'pod=~"llama-.*"', "--write", str(out), "--json",
+                "--matchers", 'pod=~"llama-.*"', "--write", str(out), "-o", "json",
             ]  # fmt: skip
             result = CliRunner().invoke(build_app(("calibrate",)), asked)
         finally:

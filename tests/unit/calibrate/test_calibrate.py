@@ -165,7 +165,7 @@ def calibrated(tmp_path: Path) -> Path:
 def test_replay_multiplies_step_times_with_the_factor(calibrated: Path) -> None:
     asked = [
         "replay", "mixed_lengths", "--model", MODEL, "--accelerator", "nvidia-l4",
-        "--flag=--max-model-len=8192", "--rate", "0.2", "--seconds", "20", "--json",
+        "--flag=--max-model-len=8192", "--rate", "0.2", "--seconds", "20", "-o", "json",
     ]  # fmt: skip
     plain = json.loads(_run(*asked)[0])[0]
 
@@ -177,7 +177,7 @@ def test_replay_multiplies_step_times_with_the_factor(calibrated: Path) -> None:
 def test_plan_learns_from_the_measured_times(calibrated: Path) -> None:
     asked = [
         "plan", "llama-3.1-8b", "--accelerator", "nvidia-l4", "--tpot-p95", "900", "--ttft-p95",
-        "9000", "--json",
+        "9000", "-o", "json",
     ]  # fmt: skip
 
     def times(text: str) -> dict[str, float]:

@@ -44,7 +44,7 @@ class Plans:
 
     def found(self, *arguments: str) -> Any:
         """Return what the command prints as JSON."""
-        answer = self.run(*arguments, "--json")
+        answer = self.run(*arguments, "-o", "json")
         assert answer.exit_code == 0, answer.exception
         return json.loads(answer.stdout)
 

@@ -32,7 +32,7 @@ def test_every_claim_and_every_figure_is_printed():
 
 
 def test_json_has_the_figures_with_their_verdicts():
-    listed = json.loads(printed("--json"))["claims"]
+    listed = json.loads(printed("-o", "json"))["claims"]
     assert [one["name"] for one in listed] == [one.name for one in all_claims()]
     peak = next(one for one in listed if one["name"] == "trillium-peak")
     assert [each["holds"] for each in peak["figures"]] == ["yes"]

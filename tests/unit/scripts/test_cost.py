@@ -14,6 +14,7 @@ from planner.unit_cost.unit_cost import MILLION_INPUT, Traffic
 from scripts.plan.cost import cost
 from scripts.plan.unit_costs import print_unit_costs
 from scripts.terminal.console import CommandError
+from scripts.terminal.output import Output
 
 
 def printed(capsys, stack, **options):
@@ -77,7 +78,7 @@ def test_the_assumptions_are_printed_and_can_be_changed(capsys):
 
 
 def test_json_has_for_each_total_its_figures_and_what_they_miss(capsys):
-    found = json.loads(printed(capsys, "local", as_json=True))
+    found = json.loads(printed(capsys, "local", output=Output.JSON))
     lacks = ["Cloud Armor policy in us-central1"]
     assert found["usd_per_hour"]["missing"] == found["usd_per_month"]["missing"] == lacks
     assert found["usd_per_hour"]["minimum"] == pytest.approx(8112.22 / 730, abs=1e-4)
@@ -93,7 +94,7 @@ def test_json_has_for_each_total_its_figures_and_what_they_miss(capsys):
 
 
 def test_the_cost_of_a_unit_by_model_names_what_its_lines_miss(capsys):
-    found = json.loads(printed(capsys, "prod", as_json=True))["by_model_a_unit"]
+    found = json.loads(printed(capsys, "prod", output=Output.JSON))["by_model_a_unit"]
     lacks = "nvidia-h100-80gb x8 on-demand in asia-northeast1"
     assert lacks in found["llama-3.3-70b"]["missing"]
     assert found["llama-3.1-8b"]["missing"] == []

@@ -142,7 +142,7 @@ def test_a_full_disk_under_the_output_is_one_line():
 @pytest.mark.needs_tools  # the same
 def test_a_reader_that_ends_first_is_no_error():
     command = (
-        f"{sys.executable} -m scripts.main coldstart --json | head -c 1; exit ${{PIPESTATUS[0]}}"
+        f"{sys.executable} -m scripts.main coldstart -o json | head -c 1; exit ${{PIPESTATUS[0]}}"
     )
     answer = subprocess.run(
         ["bash", "-c", command], cwd=REPOSITORY, capture_output=True, text=True, check=False

@@ -22,7 +22,7 @@ def said(*arguments: str) -> str:
 
 
 def printed(*arguments: str) -> Any:
-    answer = CliRunner().invoke(build_app(("plan",)), ["plan", *arguments, "--json"])
+    answer = CliRunner().invoke(build_app(("plan",)), ["plan", *arguments, "-o", "json"])
     assert answer.exit_code == 0, answer.exception
     return json.loads(answer.output)
 
@@ -73,10 +73,10 @@ def test_a_word_or_number_that_cannot_be_is_refused_in_one_line(option: str, val
     ("options", "message"),
     [
         (("--explain", "--pick", "900"), "--pick: must be 1 to "),
-        (("--json", "--explain"), "--explain: must be omitted with --json"),
+        (("-o", "json", "--explain"), "--explain: must be omitted with -o json"),
         (
-            ("--json", "--conversations", "5"),
-            "--conversations: must be omitted with --json, got 5",
+            ("-o", "yaml", "--conversations", "5"),
+            "--conversations: must be omitted with -o yaml, got 5",
         ),
         (("--errors", "--rate", "5"), "MODEL: must be omitted with --errors or --against, got"),
     ],

@@ -23,6 +23,7 @@ from scripts.shared import google_clients
 from scripts.shared.google_cloud import Cloud
 from scripts.shared.quota_limits import Against, CloudLimits, limit_in, twin_limits
 from scripts.terminal.console import CheckFailedError, CommandError
+from scripts.terminal.output import Output
 from tests.unit.bootstrap.fake_google import FakeGoogle, refused
 from twin.host.paths import TwinPaths
 from twin.world.capacity import Claim, World
@@ -97,7 +98,7 @@ def printed(capsys, **options: Any) -> dict[str, Any]:
     """Run the command; return its JSON with the exit code."""
     code = 0
     try:
-        quota("local", json_output=True, **options)
+        quota("local", output=Output.JSON, **options)
     except typer.Exit as ended:
         code = ended.exit_code
     return {"code": code, **json.loads(capsys.readouterr().out)}

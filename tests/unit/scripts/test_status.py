@@ -1,6 +1,5 @@
 """`gke-inference status`: replicas, what they cost together, and where to look."""
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -32,7 +31,7 @@ def test_a_replica_that_waits_has_no_node_to_be_priced() -> None:
 
 
 def test_all_of_it_is_json() -> None:
-    body = json.loads(status.as_json("local", [ONE], "http://127.0.0.1:1", {"r--main": "http://x"}))
+    body = status.as_data("local", [ONE], "http://127.0.0.1:1", {"r--main": "http://x"})
     assert body["replicas"][0]["pod"] == "llama-0"
     assert body["replicas"][0]["usd_per_hour"] == 1.25
     assert body["replicas"][0]["missing"] == []

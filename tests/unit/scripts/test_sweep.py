@@ -24,7 +24,7 @@ from scripts.rehearse.measured import (
 from scripts.rehearse.search import Search
 from scripts.rehearse.sweep_options import Group, Option, Setting, groups_of, ordered, put
 from scripts.rehearse.sweep_page import clouds
-from scripts.rehearse.sweep_show import as_json, headlines, table
+from scripts.rehearse.sweep_show import as_data, headlines, table
 from scripts.rehearse.workers import Processes, workers
 from scripts.terminal.console import CommandError
 from simulator.demand.arrivals import MOST
@@ -203,7 +203,7 @@ def test_without_settings_that_keep_the_objectives_the_least_misses_win_and_it_i
 
 def test_the_same_search_twice_finds_the_same():
     one, two = (searched(lambda _, count, __: 50 if count < 2 else 0)[0] for _ in range(2))
-    assert as_json(one, "s", 0.001, "x") == as_json(two, "s", 0.001, "x")
+    assert as_data(one, "s", 0.001, "x") == as_data(two, "s", 0.001, "x")
 
 
 def test_the_winner_is_marked_in_the_table_and_on_the_page():

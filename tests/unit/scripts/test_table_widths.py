@@ -49,6 +49,7 @@ from scripts.rehearse.sweep_options import Group, Option, Setting
 from scripts.shared import replica_status
 from scripts.shared.placements import Placement
 from scripts.shared.quota_limits import Against
+from scripts.terminal.output import Output
 from scripts.traffic import command as traffic
 from simulator.demand.default_day import default_day
 from simulator.demand.summary import summary_of
@@ -157,7 +158,9 @@ def _doctor() -> None:
 
 def _stack_plan() -> None:
     plan_stack(
-        Wanted("local", (), None, Against.TWIN, 1000, 200, 0.7), is_written=False, is_json=False
+        Wanted("local", (), None, Against.TWIN, 1000, 200, 0.7),
+        is_written=False,
+        output=Output.TABLE,
     )
 
 

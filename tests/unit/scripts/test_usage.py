@@ -32,7 +32,7 @@ def end_of(monkeypatch, *arguments: str) -> int:
         ("coldstart --doubling ", "--doubling: must be a number, got ''"),
         ("coldstart --doubling 0", "--doubling: must be at least 1, got 0"),
         ("coldstart --doubling", "--doubling: must have a value, got none"),
-        ("coldstart --json=1", "--json: takes no value"),
+        ("coldstart --checked=1", "--checked: takes no value"),
         (
             "coldstart --stak prod",
             "--stak: is not an option of gke-inference coldstart; did you mean",

@@ -11,6 +11,7 @@ from scripts.images import command as images
 from scripts.operate import ask, logs, up
 from scripts.plan import coldstart, plan
 from scripts.terminal.console import CommandError
+from scripts.terminal.output import Output
 from twin.cluster.agent.launching import real_engine
 
 
@@ -89,7 +90,7 @@ def test_a_link_to_nowhere_is_no_stack(tmp_path) -> None:
 
 
 def test_the_published_times_are_json_too(capsys) -> None:
-    coldstart.coldstart(is_checked=True, as_json=True)
+    coldstart.coldstart(is_checked=True, output=Output.JSON)
     rows = json.loads(capsys.readouterr().out)
     assert rows
     assert {"what", "published", "calculated", "error"} <= set(rows[0])
