@@ -224,7 +224,7 @@ def _print_faster_network(shown: list[Choice]) -> None:
             console.print(
                 f"{number}: estimated for network tcp; {faster} is faster, and needs "
                 "capacity.NAME.node_pools and regions.NAME.ranges.accelerators in the stack "
-                "(docs/accelerator-networks.md)"
+                "(docs/gpudirect.md)"
             )
             return
 
