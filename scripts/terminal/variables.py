@@ -68,7 +68,7 @@ OF_CI = (
     ),
     Variable(
         "GKE_INFERENCE_COMMENT_TOKEN",
-        "token that may comment on merge requests of GitLab ([verdict](../verdict.md))",
+        "token that may comment on merge requests of GitLab ([verdict in CI](../verdict-in-ci.md))",
     ),
 )
 """Variables of the CI examples."""
