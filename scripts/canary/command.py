@@ -173,7 +173,7 @@ def _left(tried: Canary, plan: Plan, model: str, back: str) -> str:
 
 
 def _promotion(plan: Plan, model: str, percent: int) -> str:
-    """Return how to make a canary the stable version, as docs/traffic.md explains."""
+    """Return how to make a canary the stable version, as docs/canaries.md explains."""
     canary = plan.platform.models[model].canary
     is_other = canary is not None and canary.engine is not None
     parts = "engine, settings and weights" if is_other else "weights"

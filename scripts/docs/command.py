@@ -14,7 +14,7 @@ from scripts.docs.engine import engine_page, engine_plot
 from scripts.docs.environment import environment_page
 from scripts.docs.errors import errors_page
 from scripts.docs.exit_codes import exit_codes_page
-from scripts.docs.image_claims import diffusion_page
+from scripts.docs.image_claims import image_claims_page
 from scripts.docs.invariants import invariants_page
 from scripts.docs.layers import contributing_page
 from scripts.docs.limits import limits_page
@@ -82,7 +82,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "components/gke_inference/__init__.pyi": public_names_stub,
     "twin/rules.md": rules_page,
     "docs/cis-gke-benchmark.md": lambda: NOTICE + cis_page(),
-    "docs/diffusion.md": diffusion_page,
+    "docs/image-claims.md": image_claims_page,
     "docs/images/engine-model.svg": engine_plot,
     "docs/images/published-claims.svg": claims_chart,
     "docs/invariants.md": lambda: NOTICE + invariants_page(),

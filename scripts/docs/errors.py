@@ -17,8 +17,8 @@ _OPENING: Final = """\
 The messages of refused stacks and of commands, so that a search for a message finds its place. `…`
 stands for names and values. A message about a stack begins with the path of the key, which the
 [reference](stack.md) describes. Nothing was changed when one of them appears, unless it says so.
-Commands exit with a [code](exit-codes.md). What clients of the endpoint get is in the tables of
-[clients](../clients.md#errors), and of each server's page.
+Commands exit with a [code](exit-codes.md). What clients of the endpoint get is on the page
+of [API errors](../api-errors.md), and on that of each server.
 
 Messages whose whole text is made at run time, such as those of Pulumi, are not listed.
 """

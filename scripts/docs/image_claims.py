@@ -1,4 +1,4 @@
-"""The figures for published claims about image generation, in docs/diffusion.md."""
+"""The figures for published claims about image generation, in docs/image-claims.md."""
 
 from planner.unit_cost.image_claims import figures
 from twin.host.paths import REPOSITORY
@@ -8,17 +8,17 @@ END = "<!-- end of claims -->"
 _HOLDS = {None: "with these chips", False: "no", True: "yes"}
 
 
-def diffusion_page() -> str:
-    """Return docs/diffusion.md with an updated table of claims.
+def image_claims_page() -> str:
+    """Return docs/image-claims.md with an updated table of claims.
 
     Raises:
         ValueError: the markers of the table are missing.
     """
-    text = (REPOSITORY / "docs" / "diffusion.md").read_text()
+    text = (REPOSITORY / "docs" / "image-claims.md").read_text()
     before, start, rest = text.partition(START)
     _, end, after = rest.partition(END)
     if not start or not end:
-        raise ValueError(f"docs/diffusion.md: must contain {START!r} and {END!r}")
+        raise ValueError(f"docs/image-claims.md: must contain {START!r} and {END!r}")
     return f"{before}{START}\n\n{claims_table()}\n{END}{after}"
 
 

@@ -224,7 +224,7 @@ def _print_faster_network(shown: list[Choice]) -> None:
             console.print(
                 f"{number}: estimated for network tcp; {faster} is faster, and needs "
                 "capacity.NAME.node_pools and regions.NAME.ranges.accelerators in the stack "
-                "(docs/accelerator-networks.md)"
+                "(docs/gpudirect.md)"
             )
             return
 
@@ -240,7 +240,7 @@ def _print_tie(shown: list[Choice]) -> None:
     else:
         said = (
             f"ten minutes of `vllm bench serve` on 1 and {found.rival} decide "
-            f"(--measured, docs/planner.md)"
+            f"(--measured, docs/planner-method.md)"
         )
         if found.cheaper:
             said += f"; so does a price of {found.rival} that is {found.cheaper:.0%} lower"

@@ -16,12 +16,12 @@ class Variable:
 VARIABLES = (
     Variable(
         "GKE_INFERENCE_KEY",
-        "key of a client, for `ask` and `accept` on a stack with [clients](../clients.md)",
+        "key of a client, for `ask` and `accept` on a stack with [clients](../api-keys.md)",
     ),
     Variable(
         "GKE_INFERENCE_ON",
         "`cloud` makes Google Cloud the default of `--on` "
-        "([operations](../operations.md#running-commands-in-google-cloud))",
+        "([commands in Google Cloud](../google-cloud-commands.md#selecting-google-cloud))",
         "`twin`",
     ),
     Variable("GKE_INFERENCE_TWIN_DIR", "folder of the twin", "`build/twin` of the checkout"),
@@ -68,7 +68,7 @@ OF_CI = (
     ),
     Variable(
         "GKE_INFERENCE_COMMENT_TOKEN",
-        "token that may comment on merge requests of GitLab ([verdict](../verdict.md))",
+        "token that may comment on merge requests of GitLab ([verdict in CI](../verdict-in-ci.md))",
     ),
 )
 """Variables of the CI examples."""

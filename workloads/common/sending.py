@@ -31,7 +31,7 @@ _REJECTED_KEY: Final = (401, 403)
 _SPENT: Final = "insufficient_quota"
 """Code of a quota that a new month or a larger limit restores: no request is at fault."""
 _OF_A_TEAM: Final = ("rate_limit_exceeded", _SPENT)
-"""Codes of the limits of a team, with which the gate of clients refuses (docs/clients.md)."""
+"""Codes of the limits of a team, with which the gate of clients refuses (docs/api-errors.md)."""
 TEAM_HEADER: Final = "x-gki-on-behalf-of"
 """Header that names the team of a request, from a key of a team with `acts_for_teams`."""
 _CONNECT_SECONDS: Final = 5.0

@@ -12,12 +12,12 @@ from gke_inference.sizing.memory import GIB, device_gib, weights_gib
 
 IMAGE_ROOM_GIB = 2.0
 """Memory next to the weights of an image model, on each chip: what a step needs for four images.
-The TPU compiler needs about half a GiB per image (docs/diffusion.md)."""
+The TPU compiler needs about half a GiB per image (docs/compiler-estimates.md)."""
 SDXL_ROOM_GIB = 3.0
-"""The same for Stable Diffusion XL, whose decoder works in float32 (docs/diffusion.md)."""
+"""The same for Stable Diffusion XL, whose decoder works in float32 (docs/compiler-estimates.md)."""
 VIDEO_ROOM_GIB = 13.0
 """The same for the decoder of Wan 2.1 at 832x480 pixels, which needs 12.4 GiB for each latent frame
-by the TPU compiler, for any number of frames (docs/diffusion.md)."""
+by the TPU compiler, for any number of frames (docs/compiler-estimates.md)."""
 VIDEO_STEP_GIB = 2.0
 """The same for a denoising step of 81 frames of that size: 1.8 GiB by the TPU compiler."""
 VIDEO_SIZE, VIDEO_FRAMES = "832x480", 81

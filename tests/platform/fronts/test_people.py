@@ -1,4 +1,4 @@
-"""People who sign in with Google, in front of a model, as docs/clients.md says."""
+"""People who sign in with Google, in front of a model, as docs/sign-in.md says."""
 
 import json
 import socket

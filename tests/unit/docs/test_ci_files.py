@@ -280,7 +280,7 @@ def test_the_job_of_gitlab_that_runs_the_change_has_no_token():
     # its variable is of this environment only; a job without one has the variables of all
     assert comment["environment"]["name"] == "verdict-comment"
     assert "environment" not in pipeline["verdict"]
-    assert "`verdict-comment`" in (REPOSITORY / "docs/verdict.md").read_text()
+    assert "`verdict-comment`" in (REPOSITORY / "docs/verdict-in-ci.md").read_text()
     assert comment["rules"][0]["when"] == "always"  # a verdict that blocks is a job that failed
 
 

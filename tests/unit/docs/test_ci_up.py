@@ -77,7 +77,7 @@ def test_every_environment_to_create_is_named_where_the_file_and_the_docs_explai
     file = REPOSITORY / f"docs/examples/ci/github/{name}.yml"
     [job] = yaml.safe_load(file.read_text())["jobs"].values()
     environment = re.sub(r"\$\{\{.*?\}\}", "STACK", job["environment"])
-    assert f"`{environment}`" in (REPOSITORY / "docs/verdict.md").read_text()
+    assert f"`{environment}`" in (REPOSITORY / "docs/verdict-in-ci.md").read_text()
 
 
 def test_a_push_that_touches_no_stack_deploys_nothing():

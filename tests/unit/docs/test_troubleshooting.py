@@ -1,4 +1,4 @@
-"""The messages in the table of docs/operations.md are messages that programs print."""
+"""The messages in the table of docs/troubleshooting.md are messages that programs print."""
 
 import re
 
@@ -6,7 +6,7 @@ import pytest
 
 from twin.host.paths import REPOSITORY
 
-PAGE = REPOSITORY / "docs" / "operations.md"
+PAGE = REPOSITORY / "docs" / "troubleshooting.md"
 SOURCES = ("bench", "infra", "planner", "scripts", "simulator", "twin", "workloads", "Makefile")
 OF_OTHERS = (
     "is already being used by",  # Google Cloud
@@ -26,8 +26,7 @@ _CHANGING = re.compile(
 
 def fragments() -> list[str]:
     """Return the fixed parts of each quoted message, long enough to search for."""
-    table = PAGE.read_text().partition("\n## Troubleshooting\n")[2].partition("\n## ")[0]
-    messages = [text for row in _ROW.findall(table) for text in _QUOTED.findall(row)]
+    messages = [text for row in _ROW.findall(PAGE.read_text()) for text in _QUOTED.findall(row)]
     parts = [part.strip(" ;:,?") for text in messages for part in _CHANGING.split(text)]
     return sorted({part for part in parts if len(part) >= 12})
 

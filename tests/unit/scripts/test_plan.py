@@ -225,7 +225,7 @@ def test_a_plan_over_tcp_says_how_to_get_the_faster_network_of_the_machine(
     text = " ".join(answer.output.split())
     assert (
         f"2: estimated for network tcp; {faster} is faster, and needs capacity.NAME.node_pools and "
-        "regions.NAME.ranges.accelerators in the stack (docs/accelerator-networks.md)"
+        "regions.NAME.ranges.accelerators in the stack (docs/gpudirect.md)"
     ) in text
     assert text.count(f"{faster} is faster") == 1
     networks = {

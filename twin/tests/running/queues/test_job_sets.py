@@ -135,7 +135,7 @@ def test_sets_of_different_models_share_no_slice(queue: Kube):
 
 @pytest.mark.soak  # the first test has such a set
 def test_the_set_in_the_documentation_runs_on_one_slice(queue: Kube):
-    text = (REPOSITORY / "docs" / "queues.md").read_text()
+    text = (REPOSITORY / "docs" / "jobs-with-several-pods.md").read_text()
     (example,) = [
         each for each in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL) if "JobSet" in each
     ]
