@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from scripts.terminal.where import ON_TWIN
 from tests.platform.bootstrap.conftest import BUCKET, NAME, STATE
 from twin.providers.gcp.effects import gcs
 
@@ -110,9 +111,8 @@ def test_an_undo_is_refused_while_the_bucket_holds_other_state(project):
     gcs.upload(project.paths, BUCKET, other, b"{}", "application/json")
     answer = project.run("--undo", "--yes")
     assert answer.returncode == 2
-    assert answer.stderr == (
-        f"error: gs://{BUCKET}: must hold no other state or objects, got gke-inference/dev\n"
-    )
+    rule = "must hold no other state or objects"
+    assert answer.stderr == f"{ON_TWIN}\nerror: gs://{BUCKET}: {rule}, got gke-inference/dev\n"
     assert project.counts() == WITH_CI
     gcs.delete_object(project.paths, BUCKET, other)
 
