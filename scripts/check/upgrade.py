@@ -11,7 +11,6 @@ import typer
 from infra.reading.load import WITHIN, platform_of, read
 from infra.stack.problems import StackError, unread
 from infra.stack.renames import RENAMES, with_new_words
-from scripts.check.verdict import judge, report
 from scripts.shared.engine import OfficialOption, official_host
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.options import StacksOption, check_words
@@ -21,6 +20,7 @@ from scripts.verdicts.checkouts import (
     checked_head,
     head_checkout,
 )
+from scripts.verdicts.judging import judge, report
 
 
 def rewritten(root: Path, stacks: list[str]) -> dict[str, str]:

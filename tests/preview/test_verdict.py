@@ -5,11 +5,11 @@ import subprocess
 
 import pytest
 
-from scripts.check.verdict import judge
 from scripts.shared.scratch_project import scratch_checkout
 from scripts.verdicts import verdict as verdicts
 from scripts.verdicts.changes import Kind
 from scripts.verdicts.checkouts import Checkout
+from scripts.verdicts.judging import judge
 from scripts.verdicts.runs import compare, runner
 from tests.unit.verdicts.record import CHANGES, outline, recorded
 from twin.host.paths import REPOSITORY

@@ -11,10 +11,10 @@ REDIRECT_PORT = 80
 """Port on which a global front with the default port answers with a redirect to HTTPS."""
 CATALOGUE_PORT = 8080
 """Port of the pods that serve a Gateway's model list."""
-BACKEND_PORTS = ("8000", str(CATALOGUE_PORT), "9002-9005", "9010-9011")
-"""Pod ports that proxies and health checks of load balancers reach: engines, the catalog, pickers
-and the body router, and the client gate with its health check. In a Shared VPC nothing else
-opens them: GKE may write no firewall rules into a host project."""
+BACKEND_PORTS = ("8000-8001", str(CATALOGUE_PORT), "9002-9005", "9010-9011")
+"""Pod ports that proxies and health checks of load balancers reach: engines by HTTP and by gRPC,
+the catalog, pickers and the body router, and the client gate with its health check. In a Shared VPC
+nothing else opens them: GKE may write no firewall rules into a host project."""
 MAX_BODY_BYTES = 8 << 20
 """Most bytes of a request body that names a model: the router and the gate refuse larger ones."""
 CLIENT_OF_A_GATEWAY = 2

@@ -85,7 +85,7 @@ def test_only_health_checks_and_proxies_are_let_in(recorder):
     rule = recorder.one("gcp:compute/firewall:Firewall").inputs
     assert rule["direction"] == "INGRESS"
     assert rule["allows"] == [
-        {"ports": ["8000", "8080", "9002-9005", "9010-9011"], "protocol": "tcp"}
+        {"ports": ["8000-8001", "8080", "9002-9005", "9010-9011"], "protocol": "tcp"}
     ]
     assert rule["sourceRanges"] == [
         "35.191.0.0/16",

@@ -139,6 +139,8 @@ def test_a_command_warns_once_and_names_the_file(
 ) -> None:
     load._warn.cache_clear()
     with_table(monkeypatch, KEY)
+    # other tests leave a stand-in of the engine behind, which a command does not have
+    monkeypatch.setattr("pulumi.log.get_engine", lambda: None)
     text = FILE.read_text().replace("images: {sizes", "pictures: {sizes")
     (tmp_path / "Pulumi.x.yaml").write_text(text)
     assert read("x", tmp_path).models == read("x", tmp_path).models

@@ -5,7 +5,6 @@ import subprocess
 import pytest
 
 from scripts.check.touched import touched
-from scripts.check.verdict import chosen, judge
 from scripts.terminal.console import CommandError
 from scripts.verdicts.checkouts import (
     Checkout,
@@ -16,6 +15,7 @@ from scripts.verdicts.checkouts import (
     platform_on,
     touches,
 )
+from scripts.verdicts.judging import chosen, judge
 from scripts.verdicts.runs import without_keys
 from twin.host.paths import REPOSITORY
 
