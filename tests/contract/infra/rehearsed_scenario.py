@@ -112,16 +112,17 @@ def client_of(
     asked = (client["answered"] or 0) * waits[0] + (client["refused"] or 0) * waits[1]
     seconds = max(sum(step.after or 0.0 for step in scenario.steps) / speed, asked)
     refused: Callable[[float], bool] = lambda _: False  # noqa: E731
-    for _ in range(_TRIES):
+    tries = 0
+    while True:
+        tries += 1
         at: list[float] = [ASK_SECONDS]
         while (following := at[-1] + waits[refused(at[-1])]) < seconds:
             at.append(following)
         traffic = Recorded(_arrivals(at, [16] * len(at), [4] * len(at)), (model,), seconds)
         found = rehearse(traffic)
         before, refused = refused, _refused(found)
-        if all(before(each) == refused(each) for each in at):
-            break
-    return traffic, found
+        if tries == _TRIES or all(before(each) == refused(each) for each in at):
+            return traffic, found
 
 
 def _refused(rehearsal: Rehearsal) -> Callable[[float], bool]:

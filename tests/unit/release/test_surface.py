@@ -5,6 +5,7 @@ import pytest
 from infra.stack import renames
 from infra.stack.renames import Kind, Rename
 from scripts.release.surface.classes import Stability, classes, classes_of
+from scripts.release.surface.names import Kind as NameKind
 from scripts.release.surface.names import accepted_names, output_names, public_names
 from scripts.release.surface.page import page_of
 from scripts.release.surface.record import breaks, named, read_record, recorded, text_of
@@ -65,7 +66,7 @@ def test_a_name_that_users_write_or_query_is_public(name):
 
 
 def test_what_the_user_cannot_set_is_no_name():
-    names = public_names()["stack"]
+    names = public_names()[NameKind.STACK]
     assert not [each for each in names if "$" in each or each.startswith(".") or not each]
 
 

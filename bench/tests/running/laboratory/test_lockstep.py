@@ -57,9 +57,9 @@ class Watched(Lockstep):
         if self.ticks > before:
             self._state = [Seen.of(engine.core) for engine in self._engines]
 
-    async def _send(self, *arguments):
+    async def _send(self, client, number, ask, start):
         self.seen.append(self._state)
-        return await super()._send(*arguments)
+        return await super()._send(client, number, ask, start)
 
 
 def replayed(rig, name, spec=SPEC, trace=TRACE, facts=FACTS):
@@ -136,7 +136,9 @@ def test_each_choice_of_the_real_picker_has_the_highest_score_of_the_model(
     rig, policy, spec, trace, facts
 ):
     report, lab, _ = replayed(rig, policy, spec, trace, facts)
-    model = ModelledPicker(next(p.picker for p in policies(facts) if p.name == policy))
+    config = next(p.picker for p in policies(facts) if p.name == policy)
+    assert config is not None
+    model = ModelledPicker(config)
     numbers = range(len(NAMES))
     requests = requests_of(trace, "model")
     left_out = 0

@@ -318,7 +318,7 @@ def test_a_grpc_call_that_triton_would_reject_gets_its_status_and_message(
         request = grpcclient.service_pb2.ModelInferRequest(**asked)
         with pytest.raises(grpc.RpcError) as refused:
             client._client_stub.ModelInfer(request)
-        return refused.value.code().name, refused.value.details()
+        return refused.value.code().name, refused.value.details() or ""
 
     found = call(repository, use)
     assert found[0] == code
