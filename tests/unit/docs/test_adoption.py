@@ -5,6 +5,7 @@ import re
 import pytest
 import yaml
 
+from gke_inference.catalogue.load_balancing import BACKEND_PORTS
 from tests.unit.docs.test_ci_files import options, targets
 from twin.host.paths import REPOSITORY
 
@@ -26,6 +27,14 @@ STAGES = {
 ROW = re.compile(r"^\| ([^|]+) \| ([\d.]+) \((\d+) to (\d+)\) \| (\w+) \|$", re.MULTILINE)
 COMMAND = re.compile(r"^\| [^|]+ \| `([^`]+)` \| \[", re.MULTILINE)
 ENTRY = re.compile(r"^- \*\*(.+?)\*\*: (.+)$", re.MULTILINE)
+
+
+def test_an_existing_network_is_told_to_open_the_ports_of_the_platform():
+    *first, last = BACKEND_PORTS
+    assert f"by TCP on {', '.join(first)} and {last}." in (DOCS / "existing.md").read_text()
+    program = (DOCS / "examples/existing-network/landing-zone/__main__.py").read_text()
+    ports = ", ".join(f'"{each}"' for each in BACKEND_PORTS)
+    assert f'"ports": [{ports}]' in program
 
 
 def test_the_times_of_a_scale_out_are_those_of_the_cold_start():

@@ -10,6 +10,7 @@ import pytest
 from google.auth.credentials import AnonymousCredentials
 from google.auth.transport.requests import AuthorizedSession
 
+from gke_inference.catalogue.load_balancing import BACKEND_PORTS
 from infra.plan import resolve
 from infra.reading.load import parse, platform_of
 from scripts.prerequisites.apis import permissions_of
@@ -171,8 +172,8 @@ def test_what_exists_and_fits_is_met(google: FakeGoogle, change: Change) -> None
     ("ports", "is_met"),
     [
         (["443"], False),
-        (["8000", "8080", "9002-9005"], False),
-        (["8000", "8080", "9002-9005", "9010-9011"], True),
+        ([*BACKEND_PORTS[:-1]], False),
+        ([*BACKEND_PORTS], True),
         (["8000-9100"], True),
     ],
 )
@@ -225,8 +226,7 @@ def test_a_network_of_the_own_project_needs_no_grants(google: FakeGoogle) -> Non
             {"items": []},
             "firewall rule",
             "no rule of the network lets 35.191.0.0/16, 130.211.0.0/22, 10.2.0.0/23 in by TCP on"
-            " 8000, 8080, 9002-9005, 9010-9011;"
-            " whether a firewall policy does is not looked at",
+            f" {', '.join(BACKEND_PORTS)}; whether a firewall policy does is not looked at",
         ),
         (XPN, {"name": "other"}, "Shared VPC", "is a service project of other; must be of "),
         (BUCKET, {"location": "EUROPE-WEST4"}, "bucket", "is in europe-west4; must be in us-c"),

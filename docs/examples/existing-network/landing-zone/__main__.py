@@ -53,7 +53,7 @@ compute.RouterNat(
 )
 compute.Firewall(
     "load-balancing",
-    allows=[{"ports": ["8000", "8080", "9002-9005", "9010-9011"], "protocol": "tcp"}],
+    allows=[{"ports": ["8000-8001", "8080", "9002-9005", "9010-9011"], "protocol": "tcp"}],
     direction="INGRESS",
     name="load-balancing",
     network=network.id,
