@@ -1,6 +1,7 @@
 """`gke-inference audit`: known vulnerabilities of the locked packages, or of a built image."""
 
 import json
+import os
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -50,16 +51,21 @@ class Finding:
 
 def lock_files(root: Path = REPOSITORY) -> dict[Path, str]:
     """Return the lock files of a checkout, with their formats as osv-scanner names them."""
+    files = sorted(_sources(root))
     return {
-        file: kind
-        for pattern, kind in _LOCKS.items()
-        for file in sorted(root.rglob(pattern))
-        if not _is_generated(file.relative_to(root))
+        file: kind for pattern, kind in _LOCKS.items() for file in files if file.match(pattern)
     }
 
 
-def _is_generated(path: Path) -> bool:
-    return any(part.startswith(".") or part in _NOT_SOURCES for part in path.parts)
+def _sources(root: Path) -> Iterator[Path]:
+    """Yield the files of a checkout that nothing generated."""
+    for folder, below, files in os.walk(root):
+        below[:] = [each for each in below if not _is_generated(each)]  # these are not entered
+        yield from (Path(folder, each) for each in files if not _is_generated(each))
+
+
+def _is_generated(name: str) -> bool:
+    return name.startswith(".") or name in _NOT_SOURCES
 
 
 def source_arguments(files: dict[Path, str]) -> list[str]:

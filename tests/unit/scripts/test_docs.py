@@ -46,8 +46,10 @@ def test_no_generated_page_is_stale():
     assert stale_pages() == [], "run `make docs`"
 
 
-def test_a_page_that_was_edited_by_hand_is_stale(tmp_path):
-    for name, page in PAGES.items():
+def test_a_page_that_was_edited_by_hand_is_stale(tmp_path, monkeypatch):
+    pages = {name: PAGES[name] for name in ("twin/rules.md", "docs/limits.md", "docs/policies.md")}
+    monkeypatch.setattr(docs, "PAGES", pages)
+    for name, page in pages.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(page())
     assert stale_pages(tmp_path) == []
