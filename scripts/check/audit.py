@@ -52,9 +52,7 @@ class Finding:
 def lock_files(root: Path = REPOSITORY) -> dict[Path, str]:
     """Return the lock files of a checkout, with their formats as osv-scanner names them."""
     files = sorted(_sources(root))
-    return {
-        file: kind for pattern, kind in _LOCKS.items() for file in files if file.match(pattern)
-    }
+    return {file: kind for pattern, kind in _LOCKS.items() for file in files if file.match(pattern)}
 
 
 def _sources(root: Path) -> Iterator[Path]:

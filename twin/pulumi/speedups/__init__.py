@@ -7,6 +7,7 @@ import os
 
 from twin.pulumi.speedups.sdk_parts import load_by_parts
 from twin.pulumi.speedups.sdk_registration import register_quickly
+from twin.pulumi.speedups.sdk_values import convert_quickly
 from twin.pulumi.speedups.sdk_waits import leave_out_debugging, wait_in_batches
 
 OFF = "GKE_INFERENCE_NO_SPEEDUPS"
@@ -34,5 +35,6 @@ def speed_up_program(*, shows_debugging: bool) -> None:
         return
     wait_in_batches()
     register_quickly()
+    convert_quickly()
     if not shows_debugging:
         leave_out_debugging()
