@@ -24,7 +24,6 @@ GROUPS = (
     "tests/running/batch/test_batches.py",
     "tests/platform/faults/test_pictures.py",
     "twin/tests/running/queues/",
-    "tests/platform/gitops/",
     "twin/tests/running/kubernetes/",
     "tests/platform/backends/",
     "tests/platform/bootstrap/",

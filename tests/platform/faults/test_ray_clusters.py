@@ -180,6 +180,7 @@ def test_a_change_makes_every_cluster_anew(platform):
         assert len(pods) == HOSTS
 
 
+@pytest.mark.soak  # tests/platform/whole destroys a stack; the other tests have each object's owner
 def test_destroy_takes_clusters_nodes_and_operator_along(platform):
     platform.pulumi("destroy", "--yes", "--skip-preview", "-s", platform.stack)
     assert leftovers(platform.paths) == []

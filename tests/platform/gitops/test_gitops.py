@@ -124,17 +124,8 @@ def teams(paths, tmp_path) -> Teams:
     return Teams(paths, tmp_path)
 
 
-def test_a_team_serves_what_it_commits_on_a_platform_that_is_not_its_own(teams):
-    endpoint = teams.bring_up()
-    kinds = owned_by_pulumi(teams.folder, teams.paths)
-    assert [kind for kind in kinds if kind.startswith("kubernetes:")] == [
-        "kubernetes:configsync.gke.io/v1beta1:RepoSync"
-    ], "no object of the models"
-    assert stream_chat(endpoint, MODEL, "Hello", max_tokens=8, timeout=60).text
-
-
-# the test above has a team's stack; twin/tests/running/cluster has bad commits and drift,
-# tests/unit the roll-back of a tree and of a canary
+# twin/tests/running/cluster has the applier with bad commits and drift, tests/contract what a
+# team's stack registers, tests/unit the roll-back of a tree and of a canary
 @pytest.mark.soak
 def test_teams_share_a_platform_and_a_bad_commit_of_one_leaves_what_runs(teams):
     paths, folder, serving, stack = teams.paths, teams.folder, teams.serving, teams.stack
@@ -147,6 +138,11 @@ def test_teams_share_a_platform_and_a_bad_commit_of_one_leaves_what_runs(teams):
     status, said = run("up", "--stack", OTHER_TEAM)
     assert (status, "must be a serving stack whose platform is up" in said) == (2, True), said
     endpoint = teams.bring_up()
+    kinds = owned_by_pulumi(folder, paths)
+    assert [kind for kind in kinds if kind.startswith("kubernetes:")] == [
+        "kubernetes:configsync.gke.io/v1beta1:RepoSync"
+    ], "no object of the models"
+    assert stream_chat(endpoint, MODEL, "Hello", max_tokens=8, timeout=60).text
 
     # The other team applies its own, beside it.
     status, said = run("up", "--stack", OTHER_TEAM)
