@@ -158,7 +158,7 @@ def test_gitlab_logs_in_with_the_identity_of_its_job(shell):
     assert "pulumi login gs://acme-state" in calls
 
 
-# the last lines are the same on both, as a test above says; tests/platform/whole refreshes after `up`
+# both run one command, as a test above says; tests/platform/whole refreshes after `up`
 @pytest.mark.soak
 @pytest.mark.parametrize(
     "drift", [gitlab("drift"), github("drift.yml", "drift")], ids=["gitlab", "github"]

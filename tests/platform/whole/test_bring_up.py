@@ -322,7 +322,7 @@ def change_by_hand(platform) -> list[str]:
     return ["Deployment models/llama-3-1-8b-gpu", f"ConfigMap {settings}"]
 
 
-# tests/unit/backend has what drift is found and repaired, twin/tests/running/gcp an `up` after a kill
+# tests/unit/backend has drift and its repair, twin/tests/running/gcp an `up` after a kill
 @pytest.mark.soak
 def test_a_twin_that_was_killed_and_changed_by_hand_is_repaired_by_up(platform):
     changed = change_by_hand(platform)
