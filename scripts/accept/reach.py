@@ -8,6 +8,7 @@ from infra.plan import Plan
 from scripts.accept.deployed import Cluster, Deployed
 from scripts.accept.inside import opened
 from scripts.backend.twin import TwinBackend
+from scripts.calibrate.sources import history_of, of_twin
 from scripts.shared.google_cloud import Cloud, ReadOnly
 from scripts.terminal.console import CommandError
 from twin.cluster import lifecycle
@@ -40,7 +41,7 @@ def on_twin(plan: Plan, stack: str, paths: TwinPaths) -> Deployed:
             return promql.query(address, expression)
 
         kube = apis[region.cluster_name]
-        clusters[name] = Cluster(region, kube, query, partial(opened, kube))
+        clusters[name] = Cluster(region, kube, query, of_twin(address), partial(opened, kube))
     cloud = twin_cloud(plan.platform.project, plan.platform.project_number, paths)
     reading = replace(cloud, session=ReadOnly(cloud.session))
     speed = Rules.of(paths).speed
@@ -71,6 +72,7 @@ def in_google_cloud(plan: Plan, stack: str) -> Deployed:
             region,
             apis[region.cluster_name],
             lambda expression: managed(cloud, expression),
+            history_of(cloud),
             partial(opened, apis[region.cluster_name]),
         )
         for name, region in plan.regions.items()
