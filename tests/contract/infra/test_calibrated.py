@@ -95,7 +95,7 @@ def test_of_two_models_only_the_slow_one_is_found_in_ten_minutes(deployed, slow:
     for served in region.served:
         if served.version is not None:
             continue
-        template, hosts = template_of(api.get(f"/{served.deployments['any']}"))
+        template, hosts = template_of(api.get(f"/{served.deployments['gpu']}"))
         made = settings_of(served, next(iter(served.rungs.values())), template, hosts)
         metrics = metrics_of(served.settings.engine, made)
         pages = scraped(made, 1.4 if served.name == slow else 1.0, 0.3, metrics=metrics)

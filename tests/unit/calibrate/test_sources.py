@@ -117,7 +117,7 @@ def test_a_refusal_of_a_server_is_one_line(
 
 
 def test_a_server_that_does_not_answer_is_one_line() -> None:
-    with pytest.raises(QueryError, match="http://127.0.0.1:9: .*refused"):
+    with pytest.raises(QueryError, match=r"http://127.0.0.1:9: .*refused"):
         Server("http://127.0.0.1:9").history("up", 0, 60, 15)
 
 
@@ -133,7 +133,7 @@ def test_options_of_a_server_are_checked(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="--token-file: must be one word of ASCII, got 9 char"):
         server_of("https://h", file, None)
     file.write_text("secret")
-    with pytest.raises(CommandError, match="--prometheus: must be https with a token, .*'http://h"):
+    with pytest.raises(CommandError, match=r"--prometheus: must be https with a token, .*'http://h"):
         server_of("http://h", file, None)
     with pytest.raises(CommandError, match="--ca-file: must be omitted without https"):
         server_of("http://h", None, file)
