@@ -7,7 +7,7 @@ factor of an entry; the planner takes the measured time between tokens as one mo
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import yaml
 from pydantic import Field, ValidationError
@@ -157,7 +157,7 @@ def _check_schema(path: Path, document: object) -> None:
     """
     if not isinstance(document, dict):
         return
-    given: object = document.get("schema", 1)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - YAML
+    given = cast("dict[object, object]", document).get("schema", 1)
     if given != SCHEMA or isinstance(given, bool):
         rule = f"must be {SCHEMA}; write the file again with `gke-inference calibrate --write`"
         raise InputError(f"{path}: schema", rule, given)

@@ -175,9 +175,7 @@ def compared(
         )
         result = None
     is_short = result is None and why.startswith(_TOO_LITTLE)
-    return Comparison(
-        model, rung, engine, found, deployment, result, why, has_too_little=is_short
-    )
+    return Comparison(model, rung, engine, found, deployment, result, why, has_too_little=is_short)
 
 
 def pooled(rows: Sequence[Comparison]) -> list[Comparison]:
@@ -199,14 +197,13 @@ def _too_little(found: Grown, least: int) -> str:
     enough = sum(each.steps >= LEAST_STEPS for each in found.periods)
     tokens = found.totals.get("between_tokens", 0.0)
     return (
-        f"{_TOO_LITTLE}: {tokens:,.0f} tokens; {enough} of {least} scrapes with {LEAST_STEPS}"
-        " steps"
+        f"{_TOO_LITTLE}: {tokens:,.0f} tokens; {enough} of {least} scrapes with {LEAST_STEPS} steps"
     )
 
 
 def name_of(deployment: Deployment) -> str | None:
     """Return the name by which the planner knows an engine's model; None if by none."""
-    for name in (deployment.model, *deployment.served_names):
+    for name in (*deployment.served_names, deployment.model):
         try:
             shape_of(name)
         except ValueError:

@@ -8,7 +8,7 @@ that node tell the rung.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 
@@ -90,8 +90,10 @@ def compare_stack(
 
 
 def _compare_site(site: Site, window: Window, least_periods: int) -> Iterator[Comparison]:
-    nodes = {one["metadata"]["name"]: one for one in site.api.list("/api/v1/nodes")}
-    labels = {name: one["metadata"].get("labels") or {} for name, one in nodes.items()}
+    labels: dict[str, Labels] = {
+        one["metadata"]["name"]: one["metadata"].get("labels") or {}
+        for one in site.api.list("/api/v1/nodes")
+    }
     by_engine: dict[str, list[ServedModel]] = {}
     for served in site.plan.served:
         by_engine.setdefault(served.settings.engine, []).append(served)
@@ -152,7 +154,7 @@ def _compare_model(
         left = [each for each in left if each not in own]
         grown = together([each.grown() for each in own])
         row = compared(served.name, same.label, title, grown, same.deployment, least_periods)
-        yield Comparison(**{**vars(row), "region": where})
+        yield replace(row, region=where)
     if left:
         grown = together([each.grown() for each in left])
         yield without("unknown", f"not compared: {_ENDED}, or of no rung of the stack", grown)

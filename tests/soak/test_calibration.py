@@ -54,7 +54,7 @@ def slow_down(paths: TwinPaths) -> None:
 
 def ask(client: openai.OpenAI, model: str, seed: int, end: float) -> None:
     """Send requests at random moments to the stable version of a model, one in 4 s."""
-    made, threads = random.Random(seed), []  # noqa: S311 - of a test
+    made, threads = random.Random(seed), []
 
     def one(words: int, tokens: int) -> None:
         messages: Any = [{"role": "user", "content": f"w{made.random()} " * words}]

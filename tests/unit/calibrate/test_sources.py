@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from scripts.app import build_app
 from scripts.calibrate.sources import Server, history_of, server_of
+from scripts.shared.google_clients import plain_errors
 from scripts.shared.google_cloud import Cloud, CloudError, ReadOnly
 from scripts.terminal.console import CommandError
 from tests.unit.bootstrap.fake_google import PROJECT, FakeGoogle, refused
@@ -133,7 +134,9 @@ def test_options_of_a_server_are_checked(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="--token-file: must be one word of ASCII, got 9 char"):
         server_of("https://h", file, None)
     file.write_text("secret")
-    with pytest.raises(CommandError, match=r"--prometheus: must be https with a token, .*'http://h"):
+    with pytest.raises(
+        CommandError, match=r"--prometheus: must be https with a token, .*'http://h"
+    ):
         server_of("http://h", file, None)
     with pytest.raises(CommandError, match="--ca-file: must be omitted without https"):
         server_of("http://h", None, file)
@@ -170,7 +173,7 @@ QUOTA = "Quota exceeded for quota metric 'Time series queries'"
 @pytest.mark.parametrize(
     ("refusal", "message"),
     [
-        (refused(401, "Request had invalid authentication credentials."), "no permission at moni"),
+        (refused(401, "Request had invalid authentication credentials."), "credentials do not w"),
         (refused(403, "Permission monitoring.timeSeries.list denied"), "monitoring.timeSeries.li"),
         (refused(429, QUOTA, "RATE_LIMIT_EXCEEDED"), f"answered 429: {QUOTA}"),
         ((400, _PARSE), "answered 400: invalid parameter 'query'"),
@@ -180,7 +183,7 @@ def test_a_refusal_of_managed_prometheus_is_one_line(
     google: FakeGoogle, refusal: tuple[int, dict[str, Any]], message: str
 ) -> None:
     google.refusals = {PATH: refusal}
-    with pytest.raises(CloudError, match=message):
+    with pytest.raises(CloudError, match=message), plain_errors():
         history_of(cloud_of(google))("up", 0, 60, 15)
 
 

@@ -151,7 +151,8 @@ def test_traffic_for_a_model_that_a_stack_of_several_lacks_is_refused_in_one_lin
 def entry(model: str) -> Entry:
     return Entry(
         model=model, rung="nvidia-l4 x1 spot", accelerator="nvidia-l4", chips=1,
-        precision="bf16", step_factor=1.4, step_factor_low=1.3, step_factor_high=1.5, tpot_ms=80, batch=2, input_tokens=100,
+        precision="bf16", step_factor=1.4, step_factor_low=1.3, step_factor_high=1.5,
+        tpot_ms=80, batch=2, input_tokens=100,
         output_tokens=20, minutes=10, measured="2026-11-01T00:00:00+00:00",
     )  # fmt: skip
 
