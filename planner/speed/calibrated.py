@@ -159,7 +159,7 @@ def _check_schema(path: Path, document: object) -> None:
         return
     given = cast("dict[object, object]", document).get("schema", 1)
     if given != SCHEMA or isinstance(given, bool):
-        rule = f"must be {SCHEMA}; write the file again with `gke-inference calibrate --write`"
+        rule = f"must be {SCHEMA}; write a new file with `gke-inference calibrate --write`"
         raise InputError(f"{path}: schema", rule, given)
 
 

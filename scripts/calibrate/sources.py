@@ -2,14 +2,14 @@
 
 import ipaddress
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from infra.plan import Plan
+from infra.plan import Plan, RegionPlan
 from infra.stack.problems import unread
 from scripts.calibrate.stack import Site
 from scripts.shared.google_cloud import Cloud
@@ -20,6 +20,7 @@ from twin.cluster.monitoring import promql
 from twin.cluster.monitoring.promql import History, QueryError, Series
 from twin.cluster.monitoring.server import address_of
 from twin.host.paths import TwinPaths
+from twin.wire.kube import Kube
 
 BEARER_VARIABLE: Final = "GKE_INFERENCE_PROMETHEUS_TOKEN"
 _SECONDS: Final = 30
@@ -161,10 +162,10 @@ def of_twin(address: str) -> History:
     return history
 
 
-def sites_on_twin(
-    plan: Plan, stack: str, paths: TwinPaths, server: Server | None, matchers: str
-) -> list[Site]:
-    """Return the clusters of a stack on a twin that runs.
+def regions_on_twin(
+    plan: Plan, stack: str, paths: TwinPaths
+) -> Iterator[tuple[RegionPlan, Kube, str]]:
+    """Yield each region of a stack on a twin that runs: API server, and address of Prometheus.
 
     Raises:
         CommandError: The twin is not running, or the stack is not up there.
@@ -175,14 +176,25 @@ def sites_on_twin(
     backend.endpoint()  # refuses a stack that is not up
     folders = {ClusterSpec.load(each).name: each for each in lifecycle.folders(paths)}
     apis = {cluster.name: cluster.kube for cluster in backend.clusters()}
-    sites: list[Site] = []
     for region in plan.regions.values():
         address = address_of(folders[region.cluster_name])
         if address is None:
             raise CommandError(f"cluster {region.cluster_name} has no Prometheus yet; try again")
-        history = of_twin(address) if server is None else server.history
-        sites.append(Site(region, apis[region.cluster_name], history, matchers or None))
-    return sites
+        yield region, apis[region.cluster_name], address
+
+
+def sites_on_twin(
+    plan: Plan, stack: str, paths: TwinPaths, server: Server | None, matchers: str
+) -> list[Site]:
+    """Return the clusters of a stack on a twin that runs.
+
+    Raises:
+        CommandError: The twin is not running, or the stack is not up there.
+    """
+    return [
+        Site(region, kube, of_twin(address) if server is None else server.history, matchers or None)
+        for region, kube, address in regions_on_twin(plan, stack, paths)
+    ]
 
 
 def sites_in_cloud(

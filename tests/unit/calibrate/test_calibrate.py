@@ -178,7 +178,7 @@ def test_a_wrong_file_is_one_line(tmp_path: Path, changed: dict[str, object], me
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ({"entries": [ENTRY]}, "schema: must be 2; write the file again with `gke-inference cali"),
+        ({"entries": [ENTRY]}, "schema: must be 2; write a new file with `gke-inference cali"),
         ({"schema": 3, "entries": []}, "schema: must be 2; .*, got 3"),
         ({"schema": 2, "stack": "prod", "entries": []}, "stack: must be 'local', got 'prod'"),
         ([], ": must be a mapping of fields"),
@@ -256,3 +256,26 @@ def test_plan_learns_from_the_measured_times(calibrated: Path) -> None:
     both = before.keys() & after.keys()
     assert both
     assert all(after[each] > 1.1 * before[each] for each in both)
+
+
+def test_cost_learns_from_the_measured_times_and_refuses_those_of_another_stack(
+    tmp_path: Path, calibrated: Path
+) -> None:
+    asked = ["cost", "--stack", "local", "-o", "json"]
+    other = tmp_path / "other.yaml"
+    other.write_text(yaml.safe_dump({"schema": 2, "stack": "prod", "entries": [ENTRY]}))
+
+    def tokens(text: str) -> float:
+        return json.loads(text)["by_model_a_unit"]["llama-3.1-8b"]["value"]
+
+    with pytest.raises(CommandError, match="stack: must be 'local', got 'prod'"):
+        _run(*asked, "--calibration", str(other))
+    try:
+        plain = _run(*asked)[0]
+        slower, said = _run(*asked, "--calibration", str(calibrated))
+    finally:
+        published.ADDED.clear()
+        published.points.cache_clear()
+        forget()
+    assert tokens(slower) > 1.2 * tokens(plain)
+    assert "nvidia-l4 x1 spot): 190 ms between tokens at 8.0 sequences, 1.4 times" in said

@@ -9,8 +9,8 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
-from google.auth.credentials import AnonymousCredentials
 from google.auth.transport.requests import AuthorizedSession
+from google.oauth2.credentials import Credentials
 from typer.testing import CliRunner
 
 from scripts.app import build_app
@@ -154,7 +154,7 @@ def google() -> Iterator[FakeGoogle]:
 
 
 def cloud_of(google: FakeGoogle) -> Cloud:
-    session: Any = AuthorizedSession(AnonymousCredentials())
+    session: Any = AuthorizedSession(Credentials("token"))
     return Cloud(PROJECT, ReadOnly(session), f"{google.address}/")
 
 
@@ -173,7 +173,10 @@ QUOTA = "Quota exceeded for quota metric 'Time series queries'"
 @pytest.mark.parametrize(
     ("refusal", "message"),
     [
-        (refused(401, "Request had invalid authentication credentials."), "credentials do not w"),
+        (
+            refused(401, "Request had invalid authentication credentials."),
+            "the credentials do not wo",
+        ),
         (refused(403, "Permission monitoring.timeSeries.list denied"), "monitoring.timeSeries.li"),
         (refused(429, QUOTA, "RATE_LIMIT_EXCEEDED"), f"answered 429: {QUOTA}"),
         ((400, _PARSE), "answered 400: invalid parameter 'query'"),
