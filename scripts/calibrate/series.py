@@ -23,7 +23,7 @@ Labels = Mapping[str, str]
 
 
 def counters(metrics: Metrics) -> dict[str, str]:
-    """Return the names of an engine's counters by what they count; empty if some are missing."""
+    """Return the names of an engine's counters by what they count; empty if it has not all."""
     between, first = metrics.between_tokens, metrics.first_token
     if between is None or first is None or metrics.prompt_tokens is None:
         return {}

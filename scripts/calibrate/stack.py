@@ -170,16 +170,7 @@ def _why_not(served: ServedModel) -> str | None:
     if served.settings.task is not Task.GENERATE:
         return f"not compared: task {served.settings.task.value} has no times between tokens"
     if not counters(facts.metrics):
-        missing = [
-            what
-            for what, name in (
-                ("time between tokens", facts.metrics.between_tokens),
-                ("time to first token", facts.metrics.first_token),
-                ("tokens of prompts", facts.metrics.prompt_tokens),
-            )
-            if name is None
-        ]
-        return f"not compared: {facts.title} exports no {', no '.join(missing)}"
+        return f"not compared: {facts.title} exports no time between tokens"
     if served.prefill is not None:
         return "not compared: disaggregated serving has no engine model"
     if served.is_on_kuberay:

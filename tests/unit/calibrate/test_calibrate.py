@@ -1,7 +1,8 @@
 """Calibration from ten minutes of an engine's metrics, made in virtual time."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from planner.speed import points as published
 from planner.speed.calibrated import Calibration, read_calibration, write_calibration
 from planner.speed.correction import forget
 from scripts.app import build_app
-from scripts.calibrate.comparing import Comparison, compared
+from scripts.calibrate import command
+from scripts.calibrate.comparing import Comparison, compared, pooled
 from scripts.calibrate.series import Grown, counters, engines, together
 from scripts.shared.calibration_files import calibration_of, entry_of
 from scripts.shared.deployments import deployment_of
@@ -279,3 +281,59 @@ def test_cost_learns_from_the_measured_times_and_refuses_those_of_another_stack(
         forget()
     assert tokens(slower) > 1.2 * tokens(plain)
     assert "nvidia-l4 x1 spot): 190 ms between tokens at 8.0 sequences, 1.4 times" in said
+
+
+@pytest.fixture
+def on_local(
+    l4: Deployment, h100: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[list[Comparison]]:
+    """Let `calibrate --stack local` find one slow and one healthy rung."""
+    slow = comparison(grown(scraped(l4, 1.4, 0.3, 240)), l4)
+    healthy = comparison(grown(scraped(h100, 1.0, 2, 240)), h100)
+    rows = [replace(slow, region="us-central1"), replace(healthy, region="us-central1")]
+    monkeypatch.setattr(command, "_sites", lambda *_: nullcontext(()))
+    monkeypatch.setattr(command, "compare_stack", lambda *_: rows)
+    yield rows
+    forget()
+
+
+def test_only_what_differs_is_written_with_its_stack_rung_and_date(
+    tmp_path: Path, on_local: list[Comparison]
+) -> None:
+    file = tmp_path / "c.yaml"
+    old = Calibration.model_validate(
+        {"stack": "local", "entries": [{**ENTRY, "accelerator": "nvidia-h100-80gb"}]}, strict=False
+    )
+    write_calibration(file, old)
+
+    shown, said = _run("calibrate", "--stack", "local", "--write", str(file))
+
+    assert said.startswith("On the twin")
+    assert "1 of 2 replicas differ from the engine model; plan, cost, replay and rehearse" in shown
+    (entry,) = read_calibration(file).entries
+    assert (entry.model, entry.rung, entry.accelerator) == (MODEL, "nvidia-l4 x1", "nvidia-l4")
+    assert entry.step_factor == pytest.approx(1.4, rel=0.05)
+    assert read_calibration(file).stack == "local"
+    found = json.loads(_run("calibrate", "--stack", "local", "-o", "json")[0])
+    assert [row["verdict"] for row in found] == ["slower", "within the interval"]
+    assert [row["entry"] is None for row in found] == [False, True]
+    assert all(row["planner_low_ms"] < row["planner_high_ms"] for row in found)
+
+
+def test_a_file_of_another_stack_is_not_changed(tmp_path: Path, on_local: list[Comparison]) -> None:
+    file = tmp_path / "c.yaml"
+    write_calibration(file, Calibration(stack="prod", entries=()))
+    before = file.read_text()
+    with pytest.raises(CommandError, match=r"--write: .*stack: must be 'local', got 'prod'"):
+        _run("calibrate", "--stack", "local", "--write", str(file))
+    assert file.read_text() == before
+
+
+def test_regions_are_pooled_for_the_file(l4: Deployment) -> None:
+    pages = scraped(l4, 1.4, 0.3, 240)
+    rows = [replace(comparison(grown(pages), l4), region=name) for name in ("a", "b")]
+    (both,) = pooled(rows)
+    assert both.found.replicas == 2
+    assert both.result is not None
+    assert rows[0].result is not None
+    assert both.result.factor == pytest.approx(rows[0].result.factor)
