@@ -4,10 +4,10 @@
 factor of an entry; the planner takes the measured time between tokens as one more measurement.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import yaml
 from pydantic import Field, ValidationError
@@ -18,9 +18,16 @@ from gke_inference.settings import Settings
 
 _MOST_BYTES = 1_000_000
 _Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+SCHEMA = 2
+"""Version of the file's form. Files without a number are of version 1: they named no stack, and had
+entries for what the models hold."""
 LEAST_FACTOR, MOST_FACTOR = 0.05, 20.0
 """Bounds of a factor; beyond them, the engine is another one than the model's."""
 _Factor = Annotated[float, Field(ge=LEAST_FACTOR, le=MOST_FACTOR)]
+
+
+Replica = tuple[str, str, int, str]
+"""Model, accelerator, chips and precision of weights."""
 
 
 class Entry(Settings):
@@ -28,6 +35,8 @@ class Entry(Settings):
 
     model: Annotated[str, Field(min_length=1)]
     """Model ID."""
+    rung: Annotated[str, Field(min_length=1)]
+    """Rung that was measured, such as `nvidia-l4 x1 on-demand`."""
     accelerator: Annotated[str, Field(min_length=1)]
     """GKE's label value, such as nvidia-l4."""
     chips: Annotated[int, Field(ge=1, le=1024)]
@@ -36,7 +45,7 @@ class Entry(Settings):
     precision: Annotated[str, Field(min_length=1)]
     """Precision of the weights, as in planner/data/benchmarks.csv."""
     step_factor: _Factor
-    """Measured step time over that of the engine model; 1 where the model holds."""
+    """Measured step time over that of the engine model."""
     step_factor_low: _Factor
     """Lower end of the factor's 95 % interval."""
     step_factor_high: _Factor
@@ -53,6 +62,11 @@ class Entry(Settings):
     """Measured period."""
     measured: str
     """End of the period, in ISO 8601."""
+
+    @property
+    def replica(self) -> Replica:
+        """What a file has one entry of."""
+        return self.model, self.accelerator, self.chips, self.precision
 
     def row(self) -> Mapping[str, str]:
         """Return the entry as a measurement of the planner (`planner.speed.measured`)."""
@@ -81,23 +95,23 @@ class Entry(Settings):
 
 
 class Calibration(Settings):
-    """Entries of a calibration file."""
+    """Entries of a calibration file: only what differs from the models beyond noise."""
 
-    entries: Annotated[tuple[Entry, ...], Field(min_length=1, max_length=1000)]
+    schema_: Annotated[int, Field(alias="schema")] = SCHEMA
+    """Version of the form."""
+    stack: str | None = None
+    """Stack that was measured; None for engines of no stack."""
+    entries: Annotated[tuple[Entry, ...], Field(max_length=1000)]
 
-    def factor(self, model: str, accelerator: str, chips: int) -> Entry | None:
-        """Return the entry of a model on chips; None if it was not measured."""
-        wanted = (model, accelerator, chips)
-        return next(
-            (each for each in self.entries if (each.model, each.accelerator, each.chips) == wanted),
-            None,
-        )
+    def updated(self, entries: Sequence[Entry], compared: Collection[Replica]) -> "Calibration":
+        """Return the calibration with new entries instead of older ones of the same replicas.
 
-    def with_entry(self, entry: Entry) -> "Calibration":
-        """Return the calibration with an entry instead of an older one of the same replica."""
-        key = (entry.model, entry.accelerator, entry.chips)
-        kept = [e for e in self.entries if (e.model, e.accelerator, e.chips) != key]
-        return Calibration(entries=(*kept, entry))
+        Args:
+            entries: New entries.
+            compared: Replicas that were compared. Those without a new entry lose their older one.
+        """
+        kept = [each for each in self.entries if each.replica not in compared]
+        return Calibration(stack=self.stack, entries=(*kept, *entries))
 
 
 _DOCUMENT = Document(Calibration.model_json_schema, "is not a field of a calibration")
@@ -113,9 +127,9 @@ def read_calibration(path: Path) -> Calibration:
     if (size := path.stat().st_size) > _MOST_BYTES:
         raise InputError(str(path), f"must have at most {_MOST_BYTES:,} bytes", size)
     try:
-        found = Calibration.model_validate(
-            yaml.safe_load(path.read_text(encoding="utf-8")), strict=False
-        )
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        _check_schema(path, document)
+        found = Calibration.model_validate(document, strict=False)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InputError(str(path), f"must be YAML: {yaml_problem(error)}") from None
     except ValidationError as error:
@@ -127,10 +141,29 @@ def read_calibration(path: Path) -> Calibration:
             datetime.fromisoformat(entry.measured)
         except ValueError:
             raise InputError(where, "must be a time in ISO 8601", entry.measured) from None
+        low, high = entry.step_factor_low, entry.step_factor_high
+        if not low <= entry.step_factor <= high or low <= 1 <= high:
+            rule = "must be in its interval, which must not contain 1"
+            got = f"{entry.step_factor:g} in {low:g} to {high:g}"
+            raise InputError(f"{path}: entries[{number}].step_factor", rule, got)
     return found
+
+
+def _check_schema(path: Path, document: object) -> None:
+    """Refuse a file of another version before its fields, with what to do.
+
+    Raises:
+        InputError: It is not of this version.
+    """
+    if not isinstance(document, dict):
+        return
+    given = cast("dict[object, object]", document).get("schema", 1)
+    if given != SCHEMA or isinstance(given, bool):
+        rule = f"must be {SCHEMA}; write a new file with `gke-inference calibrate --write`"
+        raise InputError(f"{path}: schema", rule, given)
 
 
 def write_calibration(path: Path, calibration: Calibration) -> None:
     """Write a calibration file."""
-    document = calibration.model_dump(mode="json")
+    document = calibration.model_dump(mode="json", by_alias=True)
     path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")

@@ -6,8 +6,9 @@ from gke_inference.catalogue.versions import api
 from gke_inference.serving.pod_spec import MODEL_LABEL
 from infra.plan import ServedModel
 from scripts.accept.deployed import Cluster, Deployed, Object, seen
-from scripts.accept.placement import is_on, nodes
+from scripts.accept.placement import nodes
 from scripts.accept.row import Row, Subject
+from scripts.shared.placements import is_on
 
 
 def buffers(deployed: Deployed) -> Iterator[Row]:

@@ -14,7 +14,7 @@ from scripts.client_keys.permissions import teams_by_name, unaskable
 from scripts.shared.google_cloud import Cloud, CloudError
 from scripts.shared.model_client import KEY_VARIABLE, models, open_client
 from scripts.terminal.console import CommandError
-from twin.cluster.monitoring.promql import QueryError, Sample
+from twin.cluster.monitoring.promql import History, QueryError, Sample
 from twin.wire.kube import KubeError
 
 if TYPE_CHECKING:
@@ -65,6 +65,8 @@ class Cluster:
     plan: RegionPlan
     api: Api
     query: Query
+    history: History
+    """Raises `QueryError` or `CloudError`."""
     inside: Callable[[Object, str], AbstractContextManager[Any]]
     """Opens a container of a pod, by name, as a host of testinfra; raises `Unreachable`."""
 

@@ -3,32 +3,14 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Final
 
-from gke_inference.catalogue.rungs import Rung
 from gke_inference.serving.disaggregation import ROLE_LABEL
 from gke_inference.serving.pod_spec import MODEL_LABEL
 from infra.estimate.cold_starts import Start, starts
 from infra.plan import ServedModel
 from scripts.accept.deployed import Cluster, Deployed, Object, seen
 from scripts.accept.row import Row, Subject
-from scripts.shared.placements import provisioning_of
-
-_ACCELERATORS: Final = ("cloud.google.com/gke-tpu-accelerator", "cloud.google.com/gke-accelerator")
-_TOPOLOGY: Final = "cloud.google.com/gke-tpu-topology"
-_MACHINE: Final = "node.kubernetes.io/instance-type"
-
-
-def is_on(rung: Rung, labels: Mapping[str, str]) -> bool:
-    """Return whether a node with the given labels belongs to a rung."""
-    chip = next((labels[key] for key in _ACCELERATORS if key in labels), None)
-    bought = "reservation" if rung.provisioning == "calendar" else rung.provisioning
-    return (
-        chip == (rung.gke_type if rung.chips else None)
-        and labels.get(_MACHINE) == rung.machine_type
-        and (rung.topology is None or labels.get(_TOPOLOGY) == rung.topology)
-        and provisioning_of(labels) == bought
-    )
+from scripts.shared.placements import is_on
 
 
 def replicas(cluster: Cluster, served: ServedModel) -> list[Object]:

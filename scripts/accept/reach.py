@@ -7,13 +7,10 @@ from functools import partial
 from infra.plan import Plan
 from scripts.accept.deployed import Cluster, Deployed
 from scripts.accept.inside import opened
-from scripts.backend.twin import TwinBackend
+from scripts.calibrate.sources import history_of, of_twin, regions_on_twin
 from scripts.shared.google_cloud import Cloud, ReadOnly
 from scripts.terminal.console import CommandError
-from twin.cluster import lifecycle
-from twin.cluster.base.context import ClusterSpec
 from twin.cluster.monitoring import promql
-from twin.cluster.monitoring.server import address_of
 from twin.host.paths import TwinPaths
 from twin.world.rules import Rules
 
@@ -26,21 +23,15 @@ def on_twin(plan: Plan, stack: str, paths: TwinPaths) -> Deployed:
     """
     from scripts.backend.twin_cloud import twin_cloud  # noqa: PLC0415 - loads HTTP clients
 
-    backend = TwinBackend(stack, paths)
-    backend.endpoint()  # refuses a stack that is not up
-    folders = {ClusterSpec.load(each).name: each for each in lifecycle.folders(paths)}
-    apis = {cluster.name: cluster.kube for cluster in backend.clusters()}
     clusters: dict[str, Cluster] = {}
-    for name, region in plan.regions.items():
-        address = address_of(folders[region.cluster_name])
-        if address is None:
-            raise CommandError(f"cluster {region.cluster_name} has no Prometheus yet; try again")
+    for region, kube, address in regions_on_twin(plan, stack, paths):
 
         def query(expression: str, address: str = address) -> Sequence[promql.Sample]:
             return promql.query(address, expression)
 
-        kube = apis[region.cluster_name]
-        clusters[name] = Cluster(region, kube, query, partial(opened, kube))
+        clusters[region.name] = Cluster(
+            region, kube, query, of_twin(address), partial(opened, kube)
+        )
     cloud = twin_cloud(plan.platform.project, plan.platform.project_number, paths)
     reading = replace(cloud, session=ReadOnly(cloud.session))
     speed = Rules.of(paths).speed
@@ -71,6 +62,7 @@ def in_google_cloud(plan: Plan, stack: str) -> Deployed:
             region,
             apis[region.cluster_name],
             lambda expression: managed(cloud, expression),
+            history_of(cloud),
             partial(opened, apis[region.cluster_name]),
         )
         for name, region in plan.regions.items()

@@ -14,12 +14,14 @@ from scripts.accept.labels import labels
 from scripts.accept.metrics import autoscalers, targets
 from scripts.accept.placement import cold_starts, placements
 from scripts.accept.row import Row
+from scripts.accept.speeds import speeds
 
 GROUPS: Final[dict[str, tuple[Check, ...]]] = {
     "Endpoint": (gateways, certificates, listings, front_certificates, front_listings),
     "Models": (answers, streams, front_answers),
     "Placement": (placements, buffers, cold_starts),
     "Metrics": (targets, autoscalers),
+    "Speed": (speeds,),
     "Alerts": (alerts,),
     "Cost labels": (labels,),
 }

@@ -1,199 +1,239 @@
 """`gke-inference calibrate`: compares running engines with the models of them."""
 
 import time
-from datetime import UTC, datetime
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
-from urllib.parse import urlsplit
+from typing import Annotated
 
 import typer
 
 from gke_inference.catalogue.accelerators import accelerator_names
-from planner.speed.calibrated import (
-    LEAST_FACTOR,
-    MOST_FACTOR,
-    Calibration,
-    Entry,
-    write_calibration,
+from gke_inference.catalogue.engines import VLLM, engine
+from infra.plan import Plan
+from infra.stack import Layer
+from planner.speed.calibrated import Calibration, write_calibration
+from scripts.calibrate.comparing import Comparison, compared, pooled
+from scripts.calibrate.series import SCRAPE_SECONDS, counters, engines, together
+from scripts.calibrate.show import print_comparisons
+from scripts.calibrate.sources import (
+    BEARER_VARIABLE,
+    Server,
+    server_of,
+    sites_in_cloud,
+    sites_on_twin,
 )
-from scripts.calibrate.series import SCRAPE_SECONDS, Grown, grown
-from scripts.shared.calibration_files import calibration_of, precision_of
+from scripts.calibrate.stack import Site, Window, compare_stack
+from scripts.shared.calibration_files import calibration_of
 from scripts.shared.deployments import deployment_of
+from scripts.shared.google_cloud import CloudError
 from scripts.terminal.console import CommandError, console
-from scripts.terminal.options import check_one
+from scripts.terminal.options import STACK_HELP, check_one, plan_of
 from scripts.terminal.output import Output, OutputOption, print_data
-from scripts.terminal.output_files import check_output
-from scripts.terminal.tables import Listing, figure, measured, print_table
-from simulator.engine.core import cost_model
-from simulator.engine.settings import Deployment
-from simulator.engine.step_times import Compared, compare
-from twin.cluster.monitoring import promql
+from scripts.terminal.output_files import check_output, write_output
+from scripts.terminal.where import OnOption, Where, say_where
+from twin.cluster.monitoring.promql import QueryError
+from twin.host.paths import TwinPaths
+from twin.wire.kube import KubeError
 
 
 def calibrate(
-    prometheus: Annotated[str, typer.Option(help="Prometheus server, such as http://HOST:PORT.")],
-    model: Annotated[str, typer.Option(help="Model ID, as passed to the engine.")],
-    accelerator: Annotated[str, typer.Option(help="Accelerator of the rung, such as nvidia-l4.")],
-    chips: Annotated[int, typer.Option(min=1, help="Chips per replica.")] = 1,
-    flag: Annotated[
-        list[str] | None,
-        typer.Option(help="Flag of the engine, as --flag=FLAG; repeat for more."),
+    stack: Annotated[
+        str | None, typer.Option(help=f"{STACK_HELP} All of its models and rungs are compared.")
+    ] = None,
+    on: OnOption = Where.TWIN,
+    prometheus: Annotated[
+        str | None,
+        typer.Option(
+            help="Prometheus server, such as http://HOST:PORT or https://HOST/PATH. Default with"
+            " --stack: that of the twin, or Managed Prometheus."
+        ),
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            help=f"File with a bearer token for --prometheus. Default: {BEARER_VARIABLE}, if set."
+        ),
+    ] = None,
+    ca_file: Annotated[
+        Path | None,
+        typer.Option(help="PEM file with the certificates that --prometheus is checked against."),
     ] = None,
     matchers: Annotated[
         str,
-        typer.Option(help='PromQL matchers of the engines of this rung, such as pod=~"llama-.*".'),
+        typer.Option(
+            help='With --prometheus: PromQL matchers of the engines, such as pod=~"llama-.*".'
+        ),
     ] = "",
+    model: Annotated[
+        str | None, typer.Option(help="Without --stack: model ID, as passed to the engine.")
+    ] = None,
+    accelerator: Annotated[
+        str | None, typer.Option(help="Without --stack: accelerator, such as nvidia-l4.")
+    ] = None,
+    chips: Annotated[
+        int | None,
+        typer.Option(min=1, help="Without --stack: chips per replica. Default: 1."),
+    ] = None,
+    flag: Annotated[
+        list[str] | None,
+        typer.Option(help="Without --stack: flag of the engine, as --flag=FLAG; repeat for more."),
+    ] = None,
     minutes: Annotated[
         float, typer.Option(min=2, max=1440, help="Period until now, in minutes.")
     ] = 10.0,
     write: Annotated[
-        Path | None,
-        typer.Option(help="Calibration file to write, or to change: one entry per replica shape."),
+        Path | None, typer.Option(help="Calibration file to write, or to change.")
     ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Compare the step times of a running platform's vLLM engines with the engine model.
+    """Compare the step times of a running platform's engines with the engine model.
 
-    Exits 0 also where they differ. With --write, a difference beyond noise goes into a file that
-    plan, cost and replay read with --calibration.
+    Exits 0 also where they differ. With --write, differences beyond noise go into a file that
+    plan, cost, replay and rehearse read with --calibration.
     """
-    check_one("--accelerator", accelerator, accelerator_names())
+    single = {"--model": model, "--accelerator": accelerator, "--chips": chips, "--flag": flag}
+    server = _server(prometheus, token_file, ca_file, matchers)
     check_output("--write", write)
-    known = _known(write)
-    address = address_of(prometheus)
-    deployment = deployment_of(model, accelerator, chips, flag or [])
+    if stack is None:
+        known = _known(write, None)
+        rows = [_one(server, matchers, minutes, model, accelerator, chips, flag)]
+        end = time.time()
+    else:
+        for option, value in single.items():
+            if value:
+                raise CommandError(f"{option}: must be omitted with --stack, got {value!r}")
+        plan = plan_of(stack)
+        if plan.platform.layer is not Layer.ALL:
+            rule = "must have clusters and models"
+            raise CommandError(f"--stack: {rule}, got {stack!r}, which has one of them")
+        known = _known(write, stack)
+        say_where(on, plan.platform.project)
+        end = time.time()
+        with _sites(plan, stack, on, server, matchers) as sites:
+            rows = compare_stack(sites, Window(minutes, end))
+    _finish(rows, minutes, end, write, known, output)
+
+
+def _server(
+    prometheus: str | None, token_file: Path | None, ca_file: Path | None, matchers: str
+) -> Server | None:
+    if prometheus is not None:
+        return server_of(prometheus, token_file, ca_file)
+    given = {"--token-file": token_file, "--ca-file": ca_file, "--matchers": matchers}
+    for option, value in given.items():
+        if value:
+            raise CommandError(
+                f"{option}: must be omitted without --prometheus, got {str(value)!r}"
+            )
+    return None
+
+
+def _one(
+    server: Server | None,
+    matchers: str,
+    minutes: float,
+    model: str | None,
+    accelerator: str | None,
+    chips: int | None,
+    flags: list[str] | None,
+) -> Comparison:
+    """Return the comparison of engines of no stack."""
+    if server is None:
+        raise CommandError("--stack: is required, or --prometheus with --model and --accelerator")
+    if not model:
+        raise CommandError("--model: is required without --stack")
+    if accelerator is None:
+        raise CommandError("--accelerator: is required without --stack")
+    check_one("--accelerator", accelerator, accelerator_names())
+    deployment = deployment_of(model, accelerator, chips or 1, flags or [])
     end = time.time()
+    facts = engine(VLLM)
     try:
-        found = grown(
-            lambda name: promql.query_range(address, name, end - 60 * minutes, end, SCRAPE_SECONDS),
+        found = engines(
+            lambda name: server.history(name, end - 60 * minutes, end, SCRAPE_SECONDS),
+            counters(facts.metrics),
             matchers,
         )
-    except promql.QueryError as error:
+    except QueryError as error:
         raise CommandError(f"--prometheus: {error}") from None
-    result = compared(found, deployment)
-    entry = entry_of(result, found, deployment, model, chips, minutes, end)
-    if write is not None:
-        write_calibration(
-            write, known.with_entry(entry) if known else Calibration(entries=(entry,))
-        )
-    if output.is_data:
-        print_data(_plain(result, found, entry), output)
-        return
-    _print(result, found, model, f"{chips} x {accelerator}")
-    if write is not None:
-        console.print(f"{write}: plan, cost and replay use it with --calibration", soft_wrap=True)
-
-
-def address_of(url: str) -> str:
-    """Return host and port of a Prometheus server.
-
-    Raises:
-        CommandError: It is no such URL.
-    """
-    refused = CommandError(f"--prometheus: must be http://HOST:PORT, got {url!r}")
-    try:
-        parts = urlsplit(url if "//" in url else f"//{url}")
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        raise refused from None
-    rest = parts.path.strip("/") or parts.query or parts.username
-    if parts.scheme not in {"", "http"} or not host or port is None or rest:
-        raise refused
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def compared(found: Grown, deployment: Deployment) -> Compared:
-    """Return the comparison of the engines' growth with the model.
-
-    Raises:
-        CommandError: There are no engines, too few steps, or steps of another engine.
-    """
-    if not found.replicas:
+    if not found:
         rule = "must match series of vLLM engines, got none in this period"
         raise CommandError(f"--matchers: {rule}")
-    prompt, answer = found.mean("prompt_tokens", "prompts"), found.mean("answer_tokens", "answers")
-    result = None
-    if prompt is not None and answer is not None:
-        result = compare(
-            found.periods,
-            cost_model(deployment),
-            prompt + answer / 2,
-            deployment.max_batched_tokens,
-        )
-    if result is None:
-        raise CommandError(
-            "--minutes: must have answers and 20 steps in at least 5 scrapes, got "
-            f"{found.totals['steps']:.0f} steps in {len(found.periods)} scrapes"
-        )
-    if not LEAST_FACTOR <= result.factor <= MOST_FACTOR:
-        rule = f"steps must take {LEAST_FACTOR:g} to {MOST_FACTOR:g} times the model's time"
-        raise CommandError(f"--model, --accelerator: {rule}, got {result.factor:.3g} times")
-    return result
+    grown = together([each.grown() for each in found])
+    return compared(model, f"{accelerator} x{chips or 1}", facts.title, grown, deployment)
 
 
-def entry_of(
-    result: Compared,
-    found: Grown,
-    deployment: Deployment,
-    model: str,
-    chips: int,
+@contextmanager
+def _sites(
+    plan: Plan, stack: str, on: Where, server: Server | None, matchers: str
+) -> Generator[Sequence[Site]]:
+    """Open the clusters of a stack; refusals become command errors.
+
+    Raises:
+        CommandError: As what runs inside.
+    """
+    try:
+        if on.is_twin:
+            yield sites_on_twin(plan, stack, TwinPaths.default(), server, matchers)
+            return
+        # Google's clients take a second to load, and the twin needs none of them.
+        from scripts.shared import google_clients  # noqa: PLC0415
+
+        cloud = google_clients.connect(plan.platform.project)
+        with google_clients.plain_errors():
+            yield sites_in_cloud(
+                plan, stack, cloud, lambda: google_clients.token_of(cloud), server, matchers
+            )
+    except QueryError as error:
+        option = "the metrics" if server is None else "--prometheus"
+        raise CommandError(f"{option}: {error}") from None
+    except KubeError as error:
+        raise CommandError(f"a cluster of {stack}: {error.message}") from None
+    except CloudError as error:
+        raise CommandError(f"project {plan.platform.project}: {error}") from None
+
+
+def _known(file: Path | None, stack: str | None) -> Calibration:
+    """Return the file that is changed, or an empty one.
+
+    Raises:
+        CommandError: It is not a calibration, or one of another stack.
+    """
+    if file is None or not file.exists():
+        return Calibration(stack=stack, entries=())
+    found = calibration_of(str(file), option="--write")
+    if found.stack != stack:
+        rule = f"must be {stack!r}" if stack else "must be null without --stack"
+        raise CommandError(f"--write: {file}: stack: {rule}, got {found.stack!r}")
+    return found
+
+
+def _finish(
+    rows: Sequence[Comparison],
     minutes: float,
     end: float,
-) -> Entry:
-    """Return a file's entry; its factor is 1 where the difference is not beyond noise."""
-    return Entry(
-        model=model,
-        accelerator=deployment.surroundings.accelerator.name,
-        chips=chips,
-        precision=precision_of(deployment.shape.bits),
-        step_factor=round(result.factor, 4) if result.is_off else 1.0,
-        step_factor_low=round(max(result.low, LEAST_FACTOR), 4),
-        step_factor_high=round(min(result.high, MOST_FACTOR), 4),
-        tpot_ms=round(1e3 * result.tpot_seconds, 3),
-        batch=round(result.batch, 3),
-        input_tokens=round(found.mean("prompt_tokens", "prompts") or 1, 1),
-        output_tokens=round(found.mean("answer_tokens", "answers") or 1, 1),
-        minutes=minutes,
-        measured=datetime.fromtimestamp(end, UTC).isoformat(timespec="seconds"),
-    )
-
-
-def _known(file: Path | None) -> Calibration | None:
-    if file is None or not file.exists():
-        return None
-    return calibration_of(str(file), "--write")
-
-
-def _print(result: Compared, found: Grown, model: str, rung: str) -> None:
-    table = Listing(
-        "MODEL", "RUNG", figure("REPLICAS"), figure("BATCH"), figure("TPOT MS"), figure("MODEL MS"),
-        figure("FACTOR"), figure("95 % INTERVAL"), figure("TTFT MS", spare=1),
-        figure("QUEUE MS", spare=1), figure("CACHED", spare=1), "VERDICT",
-    )  # fmt: skip
-    first, queue = found.mean("first_seconds", "prompts"), found.mean("queue_seconds", "queued")
-    table.add_row(
-        model, rung, str(found.replicas), f"{result.batch:.1f}",
-        f"{1e3 * result.tpot_seconds:.1f}", f"{1e3 * result.model_seconds:.1f}",
-        f"{result.factor:.2f}", f"{result.low:.2f}-{result.high:.2f}",
-        measured(None if first is None else 1e3 * first, ",.0f"),
-        measured(None if queue is None else 1e3 * queue, ",.0f"),
-        measured(found.mean("cached_tokens", "prompt_tokens"), ".0%"),
-        "differs" if result.is_off else "agrees",
-    )  # fmt: skip
-    print_table(table)
-
-
-def _plain(result: Compared, found: Grown, entry: Entry) -> dict[str, Any]:
-    return {
-        "factor": result.factor,
-        "low": result.low,
-        "high": result.high,
-        "differs": result.is_off,
-        "tpot_ms": 1e3 * result.tpot_seconds,
-        "model_tpot_ms": 1e3 * result.model_seconds,
-        "batch": result.batch,
-        "periods": result.periods,
-        "replicas": found.replicas,
-        "totals": dict(found.totals),
-        "entry": entry.model_dump(mode="json"),
-    }
+    write: Path | None,
+    known: Calibration,
+    output: Output,
+) -> None:
+    """Print the comparisons, and write the file."""
+    entries = [(row, row.entry(minutes, end)) for row in rows]
+    if output.is_data:
+        print_data([row.plain(entry) for row, entry in entries], output)
+    else:
+        print_comparisons(rows)
+    if write is None:
+        return
+    replicas = pooled(rows)
+    new = [entry for each in replicas if (entry := each.entry(minutes, end)) is not None]
+    gone = {each.replica for each in replicas if each.replica is not None}
+    changed = known.updated(new, gone)
+    write_output("--write", write, lambda file: write_calibration(file, changed))
+    if not output.is_data:
+        says = f"{len(new)} of {len(replicas)} replicas differ from the engine model"
+        console.print(
+            f"{write}: {says}; plan, cost, replay and rehearse read it with --calibration",
+            soft_wrap=True,
+            markup=False,
+        )

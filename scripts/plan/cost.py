@@ -109,7 +109,7 @@ def cost(
     """Show the cost of a stack per hour, month, million tokens and 1,000 images."""
     plan = plan_of(stack)
     platform = plan.platform
-    include_calibration(calibration)
+    include_calibration(calibration, stack)
     try:
         usage = Usage(traffic_gib, logs_gib_per_node, series_per_replica, images_gib, events_gib)
         found = stack_cost(plan, mean_share, usage)

@@ -223,7 +223,7 @@ def plan(
         return
     for file in measured or ():
         include(measured_rows(file, "--measured"))
-    include_calibration(calibration)
+    include_calibration(calibration, stack or write)
     if stack is not None:
         refuse_unused(Mode.STACK, options)
         if write not in (None, stack):

@@ -10,7 +10,12 @@ import typer
 from gke_inference.catalogue.accelerators import accelerator_names
 from gke_inference.catalogue.problems import suggest
 from infra.stack.problems import unread
-from scripts.shared.calibration_files import CalibrationOption, calibration_of
+from scripts.shared.calibration_files import (
+    CalibrationOption,
+    calibration_of,
+    entry_of,
+    report,
+)
 from scripts.shared.deployments import deployment_of
 from scripts.terminal.console import CommandError, console, errors
 from scripts.terminal.options import check_one, check_positive
@@ -197,14 +202,12 @@ def _played(
 
 def _calibrated(deployment: Deployment, file: str, model: str, chips: int) -> Deployment:
     """Return an engine with the step times of a calibration, and report it on standard error."""
-    label = deployment.surroundings.accelerator.name
-    entry = calibration_of(file).factor(model, label, chips)
+    entry = entry_of(calibration_of(file), deployment)
     if entry is None:
-        errors.print(f"not calibrated: {file} has no {model} on {chips} x {label}")
+        label = deployment.surroundings.accelerator.name
+        errors.print(f"not calibrated: {file} has no {model} on {chips} x {label}", soft_wrap=True)
         return deployment
-    errors.print(
-        f"calibrated: steps take {entry.step_factor:g} times as long ({entry.measured[:10]})"
-    )
+    report(entry)
     return replace(deployment, step_factor=entry.step_factor)
 
 

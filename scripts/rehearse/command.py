@@ -114,7 +114,7 @@ def rehearse(
         described = describe(plan, manifests(states), states)
     platform = with_faults(described.platform, fault or [])
     if calibration is not None:
-        platform = calibrated(platform, calibration)
+        platform = calibrated(platform, calibration, stack)
     if traffic is not None and rate:
         raise CommandError("--rate: must be omitted with --traffic, which has the rates")
     option = "--traffic"

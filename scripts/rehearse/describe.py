@@ -18,7 +18,7 @@ from infra.plan.clients import limits_in
 from infra.stack import Fleet, Task
 from infra.stack import Front as FrontKind
 from planner.choice.coldstart import ENGINE_STAGES, POD_STAGES
-from scripts.rehearse.engine_settings import NotSimulatedError, settings_of
+from scripts.rehearse.engine_settings import GROUP, NotSimulatedError, settings_of, template_of
 from scripts.terminal.console import CommandError
 from simulator.engine.settings import Deployment
 from simulator.rehearsal import horizontal
@@ -50,7 +50,6 @@ from twin.world.rules import Rules
 _NODE_POOL = "gcp:container/nodePool:NodePool"
 _BACKEND = "gcp:compute/backendService:BackendService"
 _REPLICAS = "gke-inference/replicas"
-_GROUP = "LeaderWorkerSet"
 
 
 @dataclass
@@ -303,9 +302,9 @@ class _Describer:
         item = next(
             each
             for each in items
-            if each["metadata"]["name"] == name and each["kind"] in ("Deployment", _GROUP)
+            if each["metadata"]["name"] == name and each["kind"] in ("Deployment", GROUP)
         )
-        template, hosts = _template(item)
+        template, hosts = template_of(item)
         scaler = next(
             (
                 horizontal.parse(each)
@@ -356,15 +355,6 @@ class _Describer:
                 start.seconds_of(ENGINE_STAGES),
             )
         return found
-
-
-def _template(item: JsonObject) -> tuple[JsonObject, int]:
-    """Return the template of a replica's first pod, and the number of its pods."""
-    if item["kind"] != _GROUP:
-        return item["spec"]["template"], 1
-    group: JsonObject = item["spec"]["leaderWorkerTemplate"]
-    template: JsonObject = group.get("leaderTemplate") or group["workerTemplate"]
-    return template, int(group.get("size") or 1)
 
 
 def _pods(

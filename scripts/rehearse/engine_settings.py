@@ -14,11 +14,25 @@ from twin.cluster.agent.launching.environment import ConfigError
 from twin.engines import vllm_flags
 from twin.wire.kube import JsonObject
 
+GROUP = "LeaderWorkerSet"
 _TEMPLATE = "--chat-template"
 
 
 class NotSimulatedError(Exception):
     """No simulated engine runs a model; the message has the reason."""
+
+
+def template_of(item: JsonObject) -> tuple[JsonObject, int]:
+    """Return the template of a replica's first pod, and the number of its pods.
+
+    Args:
+        item: A Deployment or LeaderWorkerSet.
+    """
+    if item["kind"] != GROUP:
+        return item["spec"]["template"], 1
+    group: JsonObject = item["spec"]["leaderWorkerTemplate"]
+    template: JsonObject = group.get("leaderTemplate") or group["workerTemplate"]
+    return template, int(group.get("size") or 1)
 
 
 def settings_of(

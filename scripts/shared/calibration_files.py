@@ -1,15 +1,18 @@
 """The option `--calibration` of commands that estimate speeds."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from gke_inference.catalogue.input_error import InputError
+from gke_inference.sizing.shapes import shape_of
 from infra.stack.problems import unread
-from planner.speed.calibrated import Calibration, read_calibration
+from planner.speed.calibrated import Calibration, Entry, read_calibration
 from planner.speed.measured import include
 from scripts.terminal.console import CommandError, errors
+from simulator.engine.settings import Deployment
 
 CalibrationOption = Annotated[
     str | None,
@@ -25,37 +28,92 @@ def precision_of(bits: int) -> str:
     return _PRECISIONS.get(bits, f"int{bits}")
 
 
-def calibration_of(file: str, option: str = "--calibration") -> Calibration:
+def calibration_of(
+    file: str, stack: str | None = None, option: str = "--calibration"
+) -> Calibration:
     """Return the calibration of an option's file.
 
+    Args:
+        file: Path of the file.
+        stack: Stack that it must be of; None for a command without one.
+        option: Option that names the file.
+
     Raises:
-        CommandError: It cannot be read, or breaks a rule.
+        CommandError: It cannot be read, breaks a rule, or is of another stack.
     """
     try:
-        return read_calibration(Path(file))
+        found = read_calibration(Path(file))
     except InputError as error:
         raise CommandError(f"{option}: {error}") from None
     except OSError as error:
         raise CommandError(
             f"{option}: must be a readable file, got {file!r}: {unread(error)}"
         ) from None
+    if stack is not None and found.stack not in (None, stack):
+        raise CommandError(f"{option}: {file}: stack: must be {stack!r}, got {found.stack!r}")
+    return found
 
 
-def include_calibration(file: str | None) -> None:
-    """Let the planner learn from a calibration, and report it in one line on standard error.
+def include_calibration(file: str | None, stack: str | None = None) -> None:
+    """Let the planner learn from a calibration, and report it on standard error.
+
+    Args:
+        file: File of the option; None if it was omitted.
+        stack: Stack of the command; None without one.
 
     Raises:
-        CommandError: The file cannot be read, or breaks a rule.
+        CommandError: The file cannot be read, breaks a rule, or is of another stack.
     """
     if file is None:
         return
-    found = calibration_of(file)
+    found = calibration_of(file, stack)
     try:
         include([entry.row() for entry in found.entries])
     except (KeyError, ValueError) as error:
         raise CommandError(f"--calibration: {file}: {error}") from None
-    names = ", ".join(
-        f"{each.model} on {each.chips} x {each.accelerator} ({each.measured[:10]})"
-        for each in found.entries
+    for entry in found.entries:
+        errors.print(
+            f"calibrated: {name_of(entry)}: {entry.tpot_ms:g} ms between tokens at"
+            f" {entry.batch:.1f} sequences, {entry.step_factor:g} times the engine model's"
+            f" ({entry.measured[:10]})",
+            soft_wrap=True,
+        )
+    if not found.entries:
+        report_nothing(file)
+
+
+def entry_of(calibration: Calibration, engine: Deployment) -> Entry | None:
+    """Return the entry of an engine; weights in a bucket are known by the shape of their model."""
+    label = engine.surroundings.accelerator.name
+    for each in calibration.entries:
+        hardware = (each.accelerator, each.chips, each.precision)
+        if hardware != (label, engine.chips, precision_of(engine.shape.bits)):
+            continue
+        try:
+            measured = replace(shape_of(each.model), bits=engine.shape.bits)
+        except ValueError:
+            continue
+        if measured == engine.shape:
+            return each
+    return None
+
+
+def report(entry: Entry) -> None:
+    """Report on standard error that the engines of an entry take the measured times."""
+    errors.print(
+        f"calibrated: {name_of(entry)}: steps take {entry.step_factor:g} times as long"
+        f" ({entry.measured[:10]})",
+        soft_wrap=True,
     )
-    errors.print(f"calibrated with {names}")
+
+
+def report_nothing(file: str) -> None:
+    """Report on standard error that nothing in a file changes an estimate."""
+    errors.print(f"not calibrated: {file} has no entry: the models hold", soft_wrap=True)
+
+
+def name_of(entry: Entry) -> str:
+    """Return the replica and the rung of an entry, for messages."""
+    return (
+        f"{entry.model} ({entry.precision}) on {entry.chips} x {entry.accelerator} ({entry.rung})"
+    )

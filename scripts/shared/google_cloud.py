@@ -265,7 +265,9 @@ class Cloud:
 
 
 def _error(status: int, answer: Json, url: str) -> CloudError:
-    error: Json = answer.get("error", {})
+    error: Any = answer.get("error", {})
+    if isinstance(error, str):  # as Prometheus answers, whose API Cloud Monitoring has as well
+        error = {"message": error}
     details: list[Json] = error.get("details") or []
     reasons = {str(detail.get("reason", "")) for detail in details}
     message = " ".join(str(error.get("message", f"HTTP {status}")).split())

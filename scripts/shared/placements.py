@@ -9,6 +9,7 @@ from gke_inference.catalogue.accelerators import Accelerator, catalogue_labels, 
 from gke_inference.catalogue.hardware import CPU, hardware
 from gke_inference.catalogue.machine_types import rung_families
 from gke_inference.catalogue.quotas import family_of
+from gke_inference.catalogue.rungs import Rung
 from planner.amount import Amount
 from planner.choice.cost import amount_of, machine_price
 from scripts.shared.clusters import Cluster, of_twin
@@ -21,6 +22,7 @@ _WAITS = "waits for a node"
 _AT_REST = ("ready", _WAITS)
 _TPU, _GPU = "cloud.google.com/gke-tpu-accelerator", "cloud.google.com/gke-accelerator"
 _MACHINE = "node.kubernetes.io/instance-type"
+_TOPOLOGY = "cloud.google.com/gke-tpu-topology"
 _CLASS = catalogue_labels()["compute_class"]
 
 
@@ -68,6 +70,18 @@ def provisioning_of(labels: Mapping[str, str]) -> str:
     return "reservation" if labels.get("cloud.google.com/reservation-name") else "on-demand"
 
 
+def is_on(rung: Rung, labels: Mapping[str, str]) -> bool:
+    """Return whether a node with the given labels belongs to a rung."""
+    chip = next((labels[key] for key in (_TPU, _GPU) if key in labels), None)
+    bought = "reservation" if rung.provisioning == "calendar" else rung.provisioning
+    return (
+        chip == (rung.gke_type if rung.chips else None)
+        and labels.get(_MACHINE) == rung.machine_type
+        and (rung.topology is None or labels.get(_TOPOLOGY) == rung.topology)
+        and provisioning_of(labels) == bought
+    )
+
+
 def _state(pod: dict[str, Any]) -> str:
     status: dict[str, Any] = pod.get("status", {})
     if pod["metadata"].get("deletionTimestamp"):
@@ -90,7 +104,7 @@ def _placement(cluster: Cluster, pod: dict[str, Any], node: dict[str, Any]) -> P
     if chip is not None:
         provisioning = provisioning_of(labels)
         machine = labels[_MACHINE]
-        shape = labels.get("cloud.google.com/gke-tpu-topology") or machine
+        shape = labels.get(_TOPOLOGY) or machine
         rung = (
             f"{shape} {provisioning}" if chip.kind == CPU else f"{chip.name} {shape} {provisioning}"
         )

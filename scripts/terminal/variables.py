@@ -24,6 +24,10 @@ VARIABLES = (
         "([commands in Google Cloud](../google-cloud-commands.md#selecting-google-cloud))",
         "`twin`",
     ),
+    Variable(
+        "GKE_INFERENCE_PROMETHEUS_TOKEN",
+        "bearer token for `calibrate --prometheus` ([calibration](../calibration.md#metrics))",
+    ),
     Variable("GKE_INFERENCE_TWIN_DIR", "folder of the twin", "`build/twin` of the checkout"),
     Variable(
         "GKE_INFERENCE_TOOLS",

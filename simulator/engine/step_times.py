@@ -1,9 +1,10 @@
-"""Step times of a running engine against the engine model, from the growth of vLLM's counters.
+"""Step times of a running engine against the engine model, from the growth of its counters.
 
-In a period, an engine computes N steps that give D tokens to running sequences, and F prompts. So
-D/N sequences get a token per step, and some steps also compute a prompt. The model's time of these
-steps, weighted by their tokens, is what the sum of the times between tokens should have grown by.
-The batch varies within a period about as a Poisson variable, as the planner assumes as well.
+In a period of T seconds, running sequences wait S seconds for D tokens. By Little's law, S/T
+sequences run on average. With a Poisson number of them, as the planner assumes as well, an engine
+that computes has m / (1 - exp(-m)) sequences for m = S/T, and so makes D divided by this many
+steps. Some steps also compute a prompt. The model's time of these steps, weighted by their tokens,
+is what the sum of the times between tokens should have grown by. No engine has to count its steps.
 """
 
 import math
@@ -12,12 +13,13 @@ from dataclasses import dataclass
 
 from planner.speed.roofline import CostModel, StepLoad
 
-_LEAST_STEPS = 20
+LEAST_STEPS = 20
 """Steps of a period that is compared."""
-_LEAST_PERIODS = 5
+LEAST_PERIODS = 5
+"""Periods from whose spread an interval follows."""
 NOISE = 0.05
 """A difference within this, or within its interval, is not corrected: docs/calibration.md."""
-MODEL_ERROR = 0.02
+MODEL_ERROR = 0.03
 """Error of the mean step that stands for all steps of a period, of simulated engines; widens each
 interval."""
 
@@ -26,7 +28,8 @@ interval."""
 class Period:
     """Growth of an engine's counters between two scrapes."""
 
-    steps: float
+    seconds: float
+    """Length of the period."""
     between_tokens: float
     """Tokens after the first of each answer."""
     between_seconds: float
@@ -35,6 +38,26 @@ class Period:
     """First tokens."""
     computed_tokens: float
     """Prompt tokens that were not in the cache."""
+
+    @property
+    def running(self) -> float:
+        """Mean running sequences over time."""
+        return self.between_seconds / self.seconds
+
+    @property
+    def batch(self) -> float:
+        """Mean sequences per step; 1 at least, 0 for an engine that made no token."""
+        return self.running / -math.expm1(-self.running) if self.running > 0 else 0.0
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the sequences of steps."""
+        return math.sqrt(max(self.batch * (1 + self.running - self.batch), 0.0))
+
+    @property
+    def steps(self) -> float:
+        """Steps with running sequences."""
+        return self.between_tokens / self.batch if self.batch else 0.0
 
 
 @dataclass(frozen=True)
@@ -60,7 +83,11 @@ class Compared:
 
 
 def compare(
-    periods: Sequence[Period], cost: CostModel, context: float, chunk: int
+    periods: Sequence[Period],
+    cost: CostModel,
+    context: float,
+    chunk: int,
+    least_periods: int = LEAST_PERIODS,
 ) -> Compared | None:
     """Return how step times differ from the model's; None for too few steps with a batch.
 
@@ -69,16 +96,18 @@ def compare(
         cost: Model of their step times.
         context: Mean tokens that a running sequence has.
         chunk: Most tokens of a step (`--max-num-batched-tokens`).
+        least_periods: Periods with enough steps that are needed. The interval of a single one has
+            no spread, and so is too narrow.
     """
-    used = [each for each in periods if each.steps >= _LEAST_STEPS and each.between_tokens > 0]
-    if len(used) < _LEAST_PERIODS:
+    used = [each for each in periods if each.steps >= LEAST_STEPS and each.between_tokens > 0]
+    if len(used) < max(least_periods, 1):
         return None
     pairs = [(each.between_seconds, _expected(each, cost, context, chunk)) for each in used]
     measured, modelled = (math.fsum(side) for side in zip(*pairs, strict=True))
     factor = measured / modelled
     spread = math.fsum((one - factor * other) ** 2 for one, other in pairs)
     count = len(pairs)
-    error = math.sqrt(spread * count / (count - 1)) / modelled
+    error = math.sqrt(spread * count / max(count - 1, 1)) / modelled
     width = math.hypot(2 * error, MODEL_ERROR * factor)
     tokens = math.fsum(each.between_tokens for each in used)
     return Compared(
@@ -94,13 +123,13 @@ def compare(
 
 def _expected(period: Period, cost: CostModel, context: float, chunk: int) -> float:
     """Return the sum of the times between tokens that the model has for a period."""
-    batch = period.between_tokens / period.steps
+    batch = period.batch
     each = period.computed_tokens / period.prompts if period.prompts else 0.0
     parts = max(1, math.ceil(each / max(chunk - batch, 1)))
     wanted = period.prompts * parts
     mixed = period.steps * -math.expm1(-wanted / period.steps)  # prompts that share a step
     total = 0.0
-    spread = math.sqrt(batch)
+    spread = period.spread
     for sequences in (max(batch - spread, 0.0), batch + spread):
         decode = StepLoad(0, sequences, sequences * context, sequences * context)
         total += (period.steps - mixed) * sequences * cost.step_seconds(decode) / 2

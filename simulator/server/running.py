@@ -1,6 +1,7 @@
 """The lifecycle of a simulated server process: startup, serving, shutdown.
 
 SIGUSR1 simulates a faulty accelerator: each step takes `SICK_FACTOR` times as long, until SIGUSR2.
+`GKE_INFERENCE_SIM_SLOWDOWN` makes each step take that many times as long from the start.
 """
 
 import asyncio
@@ -12,7 +13,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from simulator.engine.engine import Engine
-from simulator.engine.settings import Deployment, EngineError
+from simulator.engine.settings import PREFIX, Deployment, EngineError
 from simulator.server.group import Leader, hosts_of, names_file, port_of, work
 from simulator.server.http_server import HttpServer
 from simulator.server.startup import start_up
@@ -53,6 +54,7 @@ async def serve(
         return
     await starting
     engine, server = make()
+    engine.slow_down(float(os.environ.get(PREFIX + "SLOWDOWN", "1")))
     loop.add_signal_handler(signal.SIGUSR1, engine.slow_down, SICK_FACTOR)
     loop.add_signal_handler(signal.SIGUSR2, engine.slow_down, 1.0)
     await server.start()

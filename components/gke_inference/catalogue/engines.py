@@ -48,6 +48,13 @@ class Metrics:
     """Counter of answer tokens."""
     answered: str | None = None
     """Counter of answered requests."""
+    between_tokens: str | None = None
+    """Histogram of the times between two tokens of an answer, in seconds, or `None` if the engine
+    has no such metric: its speed cannot be compared."""
+    cached_tokens: str | None = None
+    """Counter of prompt tokens that were in the cache."""
+    queue_time: str | None = None
+    """Histogram of the time in the queue, in seconds; not stored."""
     tiers: tuple[str, ...] = ()
     """Patterns of metrics that are stored for models with KV cache tiers only."""
     model_queue: str | None = None

@@ -34,7 +34,9 @@ class Fake:
         self.google.resources = google_resources(plan)
         cloud = Cloud(plan.platform.project, ReadOnly(self.session), f"{self.google.address}/")
         clusters = {
-            name: deployed.Cluster(region, self.cluster, self.cluster.query, self.cluster.inside)
+            name: deployed.Cluster(
+                region, self.cluster, self.cluster.query, self.cluster.history, self.cluster.inside
+            )
             for name, region in plan.regions.items()
         }
         return Deployed(plan, "local", "on a fake", cloud, clusters, sleep=lambda _: None)

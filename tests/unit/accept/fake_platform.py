@@ -11,7 +11,8 @@ from gke_inference.observability.alert_source import alerts
 from gke_inference.observability.promql import Dialect
 from infra.deploy.observability import scope
 from infra.plan import Plan
-from twin.cluster.monitoring.promql import Sample
+from tests.unit.calibrate.recorded import Recorded
+from twin.cluster.monitoring.promql import Sample, Series
 from twin.wire.kube import KubeError
 
 Json = dict[str, Any]
@@ -220,6 +221,8 @@ class Cluster:
         }
         self.buffer: Json = {}
         self.up = {"llama-0": 1.0}
+        self.deployments: dict[str, Json] = {}
+        self.series = Recorded()
         self.error: KubeError | None = None
         self.host: Any = None
         """The inside of its containers."""
@@ -250,6 +253,10 @@ class Cluster:
     def get(self, path: str, **query: Any) -> Json:
         if self.error is not None:
             raise self.error
+        if path.startswith(("/apis/apps/", "/apis/leaderworkerset.x-k8s.io/")):
+            if (found := self.deployments.get(path)) is None:
+                raise KubeError(404, "NotFound", "not found", {})
+            return found
         return self._objects[path]()
 
     def delete(self, path: str, body: Json | None = None, **query: Any) -> Json:
@@ -262,6 +269,10 @@ class Cluster:
             raise self.closed
         assert container == "vllm"
         yield self.host
+
+    def history(self, expression: str, start: float, end: float, step: float) -> Sequence[Series]:
+        """Return series of its engines."""
+        return self.series.history(expression, start, end, step)
 
     def query(self, expression: str) -> Sequence[Sample]:
         assert expression == (

@@ -15,6 +15,7 @@ from scripts.accept.report import Report, markdown
 from scripts.accept.row import Row, Subject
 from scripts.accept.run import run
 from scripts.accept.signing import Revision, revision, user
+from scripts.backend.twin import TwinBackend
 from scripts.shared.google_cloud import CloudError
 from scripts.terminal.console import CommandError
 from scripts.terminal.where import Where
@@ -139,7 +140,7 @@ def test_a_stack_that_is_not_on_the_twin_is_refused(platform, tmp_path, monkeypa
     with pytest.raises(CommandError, match="the twin is not running"):
         reach.on_twin(platform.plan, "local", paths)
     monkeypatch.setattr(daemon, "ports", lambda _: {})
-    monkeypatch.setattr(reach.TwinBackend, "pulumi", lambda _: Down())
+    monkeypatch.setattr(TwinBackend, "pulumi", lambda _: Down())
     with pytest.raises(CommandError, match="--stack: must be a stack that is up on the twin"):
         reach.on_twin(platform.plan, "local", paths)
 

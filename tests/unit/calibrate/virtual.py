@@ -3,12 +3,17 @@
 from scripts.calibrate.series import SCRAPE_SECONDS
 from simulator.demand import Generated, Pattern
 from simulator.engine.core import EngineCore
+from simulator.engine.metrics import EngineMetrics
 from simulator.engine.request import Request
 from simulator.engine.settings import Deployment
 
 
 def scraped(
-    deployment: Deployment, slowdown: float, rate: float, seconds: float = 600
+    deployment: Deployment,
+    slowdown: float,
+    rate: float,
+    seconds: float = 600,
+    metrics: EngineMetrics | None = None,
 ) -> list[str]:
     """Return an engine's metrics pages every 15 s of virtual time, under generated requests."""
     pattern = Pattern.model_validate(
@@ -25,7 +30,7 @@ def scraped(
         },
         strict=False,
     )
-    engine, pages = EngineCore(deployment), list[str]()
+    engine, pages = EngineCore(deployment, metrics=metrics), list[str]()
     engine.slow_down(slowdown, 0.0)
     number, scrape = 0, 0.0
     for chunk in Generated(pattern).chunks():

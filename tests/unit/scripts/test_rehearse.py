@@ -150,8 +150,9 @@ def test_traffic_for_a_model_that_a_stack_of_several_lacks_is_refused_in_one_lin
 
 def entry(model: str) -> Entry:
     return Entry(
-        model=model, accelerator="nvidia-l4", chips=1, precision="bf16", step_factor=1.4,
-        step_factor_low=1.3, step_factor_high=1.5, tpot_ms=80, batch=2, input_tokens=100,
+        model=model, rung="nvidia-l4 x1 spot", accelerator="nvidia-l4", chips=1,
+        precision="bf16", step_factor=1.4, step_factor_low=1.3, step_factor_high=1.5,
+        tpot_ms=80, batch=2, input_tokens=100,
         output_tokens=20, minutes=10, measured="2026-11-01T00:00:00+00:00",
     )  # fmt: skip
 
@@ -159,14 +160,16 @@ def entry(model: str) -> Entry:
 def test_calibrated_engines_take_the_measured_times(tmp_path):
     file = tmp_path / "calibration.yaml"
     write_calibration(file, Calibration(entries=(entry("meta-llama/Llama-3.1-8B"),)))
-    assert [each.step_factor for each in calibrated(platform(), str(file)).engines] == [1.4]
+    assert [each.step_factor for each in calibrated(platform(), str(file), "local").engines] == [
+        1.4
+    ]
 
 
 def test_a_calibration_without_an_engine_of_the_stack_is_refused(tmp_path):
     file = tmp_path / "calibration.yaml"
     write_calibration(file, Calibration(entries=(entry("Qwen/Qwen3-32B"),)))
     with pytest.raises(CommandError, match="--calibration: must have a model of the stack"):
-        calibrated(platform(), str(file))
+        calibrated(platform(), str(file), "local")
 
 
 def test_default_rates_keep_replicas_busy_within_the_limits_of_teams():
@@ -190,3 +193,18 @@ def test_default_rates_keep_replicas_busy_within_the_limits_of_teams():
     assert chat + others == pytest.approx(limited.by_model["llama-3.1-8b"])
     assert others < free.by_model["llama-3.1-8b"]
     assert limited.teams_of["gemma-3-27b"] == {"all": pytest.approx(free.by_model["gemma-3-27b"])}
+
+
+def test_a_calibration_of_another_stack_is_refused(tmp_path):
+    file = tmp_path / "calibration.yaml"
+    known = Calibration(stack="prod", entries=(entry("meta-llama/Llama-3.1-8B"),))
+    write_calibration(file, known)
+    with pytest.raises(CommandError, match=r"stack: must be 'local', got 'prod'$"):
+        calibrated(platform(), str(file), "local")
+
+
+def test_a_calibration_without_an_entry_changes_nothing_and_says_so(tmp_path, capsys):
+    file = tmp_path / "calibration.yaml"
+    write_calibration(file, Calibration(stack="local", entries=()))
+    assert calibrated(platform(), str(file), "local") == platform()
+    assert "has no entry: the models hold" in capsys.readouterr().err

@@ -16,8 +16,9 @@ from planner.amount import Amount
 from policies.framework.finding import Finding, Verdict
 from scripts.accept import command as accept
 from scripts.accept.row import Subject
-from scripts.calibrate import command as calibrate
-from scripts.calibrate import series as calibration_series
+from scripts.calibrate import show as calibrate
+from scripts.calibrate.comparing import Comparison
+from scripts.calibrate.series import Grown
 from scripts.check import audit, check, preflight, preflight_cloud
 from scripts.check.preflight_checks import lines
 from scripts.client_keys.documents import Key
@@ -49,6 +50,7 @@ from scripts.rehearse.search import Found as SweepFound
 from scripts.rehearse.search import Tried
 from scripts.rehearse.sweep_options import Group, Option, Setting
 from scripts.shared import replica_status
+from scripts.shared.deployments import deployment_of
 from scripts.shared.placements import Placement
 from scripts.shared.quota_limits import Against
 from scripts.terminal.output import Output
@@ -183,9 +185,22 @@ _VULNERABILITY = audit.Finding(
 
 
 def _calibration() -> None:
-    found = calibration_series.Grown((), dict.fromkeys(calibration_series.COUNTERS, 2000000.0), 12)
+    keys = (
+        "between_tokens", "between_seconds", "prompts", "first_seconds", "prompt_tokens",
+        "cached_tokens", "queued", "queue_seconds",
+    )  # fmt: skip
+    found = Grown((), dict.fromkeys(keys, 2000000.0), 12)
     result = StepTimes(1.41, 1.38, 1.44, 0.0412, 0.0291, 118.4, 40)
-    calibrate._print(result, found, "meta-llama/Llama-3.3-70B-Instruct", "8 x nvidia-h100-80gb")
+    made = deployment_of("meta-llama/Llama-3.1-8B", "nvidia-l4", 1, ["--max-model-len=8192"])
+    rung, region = "nvidia-l4 x1 on-demand, nvidia-l4 x1 spot", "northamerica-northeast2"
+    names = ("llama-3.3-70b-instruct-sglang", rung, "SGLang", found)
+    why = "too little data: 12 tokens; 0 of 5 scrapes with 20 steps"
+    calibrate.print_comparisons(
+        [
+            Comparison(*names, made, result, region=region),
+            Comparison(*names, made, None, why, region),
+        ]
+    )
 
 
 def _traffic() -> None:
@@ -224,7 +239,7 @@ def _sweep() -> None:
 
 _TABLES: tuple[tuple[str, Callable[[], object]], ...] = (
     ("accept.command", _acceptance),
-    ("calibrate.command", _calibration),
+    ("calibrate.show", _calibration),
     ("check.audit", lambda: audit.print_table(audit._table([_VULNERABILITY] * 2))),
     ("check.check", lambda: check.print_table(check._table([_FINDING] * 2))),
     ("check.check", lambda: check.check(list_rules=True)),

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -32,6 +33,10 @@ class Series:
     labels: dict[str, str]
     points: tuple[tuple[float, float], ...]
     """Seconds since 1970 and value, by time."""
+
+
+History = Callable[[str, float, float, float], Sequence[Series]]
+"""Returns the series of an expression from a start to an end (seconds since 1970), by a step."""
 
 
 def query(address: str, expression: str, at: float | None = None) -> list[Sample]:
@@ -79,12 +84,21 @@ def query_range(
     body = urlencode(fields)
     text = _ask(address, "POST", "/api/v1/query_range", body)
     try:
-        return [
-            Series(dict(item["metric"]), tuple((float(at), float(v)) for at, v in item["values"]))
-            for item in json.loads(text)["data"]["result"]
-        ]
+        return series(json.loads(text))
     except (KeyError, TypeError, ValueError):
         raise QueryError(f"{address}: is no Prometheus, got {text[:60]!r}") from None
+
+
+def series(answer: dict[str, Any]) -> list[Series]:
+    """Return the series of a response to a query over a time range.
+
+    Raises:
+        KeyError, TypeError, ValueError: It is no such response.
+    """
+    return [
+        Series(dict(item["metric"]), tuple((float(at), float(v)) for at, v in item["values"]))
+        for item in answer["data"]["result"]
+    ]
 
 
 def metric_type(address: str, name: str) -> str | None:
