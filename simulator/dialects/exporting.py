@@ -136,6 +136,10 @@ class OtherMetrics(EngineMetrics):
         super().decoded(seconds, count)
         self.on_tokens(seconds, count)
 
+    def aborted(self, request: Request, now: float) -> None:
+        """Record an aborted request."""
+        self.finished(request, now)
+
     def finished(self, request: Request, now: float) -> None:
         """Record the end of a request."""
         super().finished(request, now)

@@ -140,7 +140,7 @@ class EngineCore:
             return
         self._cut()
         self.scheduler.remove(request, FinishReason.ABORT)
-        self.metrics.finished(request, now)
+        self.metrics.aborted(request, now)
         self._news[request] = None
         if self._step is None:
             self._idle_since = max(now, self._idle_since)

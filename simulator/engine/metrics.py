@@ -296,6 +296,13 @@ class EngineMetrics:
         self.external_queries.add(queries, *series)
         self.external_hits.add(request.loaded_tokens, *series)
 
+    def aborted(self, request: Request, now: float) -> None:
+        """Record nothing but the tokens so far: vLLM forgets a request whose client has gone.
+
+        Its state is dropped without statistics (v1/engine/output_processor.py, `abort_requests`),
+        so that only the counters of tokens have it.
+        """
+
     def finished(self, request: Request, now: float) -> None:
         """Record the end of a request."""
         series = self._series()

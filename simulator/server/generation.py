@@ -51,7 +51,7 @@ class Generation:
         speed = getattr(engine.clock, "speed", 1.0)
         if speed != 1:
             self.headers[SPEED_HEADER] = f"{speed:g}"
-        self._chunked_usage = bool(deployment.flags.enable_force_include_usage)
+        self._forces_usage = bool(deployment.flags.enable_force_include_usage)
 
     def routes(self) -> list[web.RouteDef]:
         """Return the routes."""
@@ -175,7 +175,7 @@ class Generation:
                 await response.write(sent)
             if self._engine.dead:
                 await _send(response, engine_dead().body())
-            elif ask.usage_chunk or self._chunked_usage:
+            elif ask.usage_chunk or self._forces_usage:
                 made = sum(request.generated for request in requests)
                 last = answers[0].usage_event(
                     made, requests[0].cached_tokens, _prompt_tokens(answers)
@@ -193,24 +193,21 @@ class Generation:
         """Yield the events of one choice, until it is finished or the engine is dead."""
         results = self._engine.results(request)
         try:
-            if answer.ask.chat:
-                yield event(answer.chunk(None))
-            if answer.tool is not None:
-                yield event(answer.calling())
             sent = 0
             details = answer.ask.details
-            is_plain = not answer.ask.continuous_usage and details.logprobs is None
-            plain = plain_chunk(answer)
+            is_counting = answer.ask.continuous_usage or self._forces_usage
+            plain = plain_chunk(answer) if details.logprobs is None and not is_counting else None
             async for generated in results:
                 if self._engine.dead:
                     return
+                if not sent:
+                    for each in answer.beginning(is_counting=is_counting):
+                        yield event(each)
                 reason = request.finished.value if request.finished else None
-                if reason is None and is_plain and (sent or not details.echo):
+                if reason is None and plain is not None and (sent or not details.echo):
                     yield plain("".join(answer.ask.output[sent:generated]))
                 else:
-                    usage = None
-                    if answer.ask.continuous_usage:
-                        usage = answer.usage(generated, request.cached_tokens)
+                    usage = answer.usage_so_far(generated) if is_counting else None
                     yield event(answer.part(sent, generated, reason, usage))
                 sent = generated
         finally:

@@ -56,6 +56,20 @@ class Answer:
             "completion_tokens_details": None,
         }
 
+    def usage_so_far(self, generated: int) -> Json:
+        """Return the usage of an event: that of its own choice (`continuous_usage_stats`)."""
+        return {name: n for name, n in self.usage(generated, 0).items() if isinstance(n, int)}
+
+    def beginning(self, *, is_counting: bool) -> list[Json]:
+        """Return the events before the first text, which vLLM sends with the first token.
+
+        Args:
+            is_counting: whether they have the usage so far.
+        """
+        usage = self.usage_so_far(0) if is_counting else None
+        made = [self.chunk(None, usage=usage)] if self.ask.chat else []
+        return made if self.tool is None else [*made, self.calling()]
+
     def whole(self, generated: int, reason: str, cached: int) -> Json:
         """Return the body of a response that is not streamed."""
         pieces = self.ask.output[:generated]

@@ -223,7 +223,9 @@ def read_asks(body: Json, model: str, server: Server, *, chat: bool) -> list[Com
         "chat": chat,
         "stream": bool(body.get("stream")),
         "usage_chunk": bool(options.get("include_usage")),
-        "continuous_usage": bool(options.get("continuous_usage_stats")),
+        "continuous_usage": bool(
+            options.get("include_usage") and options.get("continuous_usage_stats")
+        ),
         "priority": int(_field(body, "priority", _integer(-(2**31)), "an integer", 0)),
         "salt": salt_in(body),
         "form": form,

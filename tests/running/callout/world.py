@@ -112,6 +112,7 @@ class World:
         self._store_port = free_port()
         self._envoy: subprocess.Popen[bytes] | None = None
         self.url = ""
+        self.engine_port = self.servers.port
 
     def write(self, **config: Any) -> None:
         """Write the configuration: the teams, and whatever a test changes."""
@@ -150,7 +151,7 @@ class World:
         port, admin = free_ports(2)
         file = self.folder / "envoy.json"
         ports = [callout.port for callout in self.callouts]
-        file.write_text(json.dumps(bootstrap(port, admin, ports, self.servers.port)))
+        file.write_text(json.dumps(bootstrap(port, admin, ports, self.engine_port)))
         with (self.folder / "envoy.log").open("wb") as log:
             self._envoy = subprocess.Popen(
                 [

@@ -136,6 +136,12 @@ def test_the_comparison_says_why_both_sides_agree(counts, verdict, capsys):
     assert capsys.readouterr().out.rstrip().endswith(verdict)
 
 
+def test_a_prompt_that_no_engine_has_read_is_in_the_records_alone():
+    assert Compared("m", "prompt", 100_000, 80_000, 20_000).verdict == "within the estimates"
+    assert Compared("m", "prompt", 80_000, 100_000, 20_000).verdict == "no"
+    assert Compared("m", "completion", 100_000, 80_000, 20_000).verdict == "no"
+
+
 def test_tokens_of_requests_without_reported_usage_are_shown_apart():
     lines = [
         record("llama-3.1-8b", 10, prompt_tokens=100, completion_tokens=5),

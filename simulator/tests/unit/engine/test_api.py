@@ -106,6 +106,23 @@ def test_a_stream_carries_role_text_reason_and_usage():
     assert text == whole["choices"][0]["message"]["content"]
 
 
+def test_a_server_that_forces_usage_reports_that_of_each_choice_with_each_event():
+    """vLLM does so since vllm-project/vllm#37923, whatever the request says."""
+
+    async def use(client: Any, engine: Engine) -> list[Any]:
+        body = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 5, "n": 2}
+        body |= {"ignore_eos": True, "stream": True, "stream_options": {"include_usage": False}}
+        answer = await client.post("/v1/chat/completions", json=body)
+        lines = (await answer.text()).strip().split("\n\n")[:-1]
+        return [json.loads(line.removeprefix("data: ")) for line in lines]
+
+    events = serve(deployment("--enable-force-include-usage"), use)
+    *parts, last = events
+    made = [(one["choices"][0]["index"], one["usage"]["completion_tokens"]) for one in parts]
+    assert sorted(made) == [(choice, number) for choice in (0, 1) for number in range(6)]
+    assert (last["choices"], last["usage"]["completion_tokens"]) == ([], 10)
+
+
 def test_the_openai_client_understands_it():
     async def main() -> tuple[list[str], str, str]:
         server = TestServer(ApiServer(Engine(deployment(), ReplayClock())).app)
@@ -364,7 +381,10 @@ def test_a_client_that_goes_away_aborts_its_request(stream: bool):
 
     unfinished, metrics = asyncio.run(use())
     assert unfinished == 0
-    assert 'finished_reason="abort",model_name="llama-3.1-8b"} 1.0' in metrics
+    labels = '{engine="0",model_name="llama-3.1-8b"}'
+    assert f"vllm:prompt_tokens_total{labels} 1.0" in metrics
+    assert f"vllm:request_generation_tokens_count{labels} 0.0" in metrics
+    assert 'finished_reason="abort",model_name="llama-3.1-8b"} 0.0' in metrics
 
 
 async def until(is_met: Callable[[], bool]) -> None:

@@ -63,6 +63,18 @@ var copies = set([]string{
 // that no guard can read.
 var unreadable = set([]string{"prompt_embeds", "image_embeds", "audio_embeds", "encrypted_content", "image_pil"})
 
+// mediaOfRequests and mediaOfAnswers are the places of images, recordings and videos.
+var (
+	mediaOfRequests = set([]string{
+		"messages/content/image_url", "messages/content/image_url/url", "messages/content/audio_url",
+		"messages/content/audio_url/url", "messages/content/video_url", "messages/content/video_url/url",
+		"messages/content/input_audio/data", "messages/content/source/data", "messages/content/content/source/data",
+		"input/image_url", "input/content/image_url", "input/output/image_url",
+		"images", "images/image_url", "mask", "mask/image_url",
+	})
+	mediaOfAnswers = set([]string{"data/b64_json", "data/url", "choices/message/audio/data"})
+)
+
 // roles are those that the messages of each path can have. Templates write them into the prompt.
 var roles = map[string]map[string]bool{
 	paths.Chats:      set([]string{"system", "developer", "user", "assistant", "tool", "function"}),

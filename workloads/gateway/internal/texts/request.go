@@ -49,6 +49,7 @@ type request struct {
 
 func (r *request) field(key jsonwalk.Span) {
 	name := r.Text(key)
+	r.trail = []string{name}
 	isOff := r.isOff()
 	switch {
 	case isOff:
@@ -143,6 +144,8 @@ type walk struct {
 	refused *Refused
 	// answers is whether the document is an answer.
 	answers bool
+	// trail are the names from the document to the value, without the places in lists.
+	trail []string
 }
 
 func (w *walk) refuse(field, reason string) {
@@ -167,7 +170,30 @@ func (w *walk) member(key jsonwalk.Span) {
 		return
 	}
 	w.name(key)
+	if name == source && !w.isBase64() {
+		name = "" // a text, whatever it looks like
+	}
+	w.trail = append(w.trail, name)
 	w.value(name)
+	w.trail = w.trail[:len(w.trail)-1]
+}
+
+// source is the field of Anthropic's messages with an image, or with the text of a document.
+const source = "source"
+
+// isBase64 reports whether a source says that it is media, without reading it.
+func (w *walk) isBase64() bool {
+	if w.Kind() != '{' {
+		return false
+	}
+	before, found := *w.Cursor, false
+	w.Object(func(key jsonwalk.Span) {
+		if span := w.Skip(); w.Text(key) == "type" {
+			found = w.Is(span, "base64")
+		}
+	})
+	*w.Cursor = before
+	return found
 }
 
 // value collects all texts of a value; key is its name.
@@ -211,7 +237,7 @@ func (w *walk) isWord(key, content string) bool {
 	if key == "role" && !w.answers {
 		return false // not the role of a message: that is read elsewhere
 	}
-	return words[key][content] || (mediaKeys[key] && isMedia(content)) || (w.answers && isID(key, content))
+	return words[key][content] || (w.isMediaPlace() && isMedia(content)) || (w.answers && isID(key, content))
 }
 
 // media are the first bytes of images, recordings and videos.
@@ -242,8 +268,15 @@ func isMedia(content string) bool {
 	return false
 }
 
-// mediaKeys are the fields of images, recordings and videos.
-var mediaKeys = set([]string{"image_url", "audio_url", "video_url", "url", "data", "b64_json"})
+// isMediaPlace reports whether an engine reads the value as an image, a recording or a video. Elsewhere, the
+// same characters are a text of the prompt, such as a value in the schema of a tool.
+func (w *walk) isMediaPlace() bool {
+	places := mediaOfRequests
+	if w.answers {
+		places = mediaOfAnswers
+	}
+	return places[strings.Join(w.trail, "/")]
+}
 
 var mediaTypes = set([]string{
 	"image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp", "audio/wav", "audio/x-wav", "audio/mpeg", "audio/mp3",

@@ -66,3 +66,15 @@ func (r *Rates) Elapsed(model string, size Size, took time.Duration) int64 {
 	made := math.Ceil(known.tokens / known.seconds * took.Seconds() * float64(size.Sequences))
 	return min(size.MostAnswer, int64(made))
 }
+
+// Since returns how many tokens a request has generated since some time, at least: 0 while nothing is
+// measured. Reading a prompt is part of the measured time of answers, so that the speed is the lowest one.
+func (r *Rates) Since(model string, size Size, took time.Duration) int64 {
+	r.mu.Lock()
+	known := r.known[model]
+	r.mu.Unlock()
+	if known.seconds == 0 {
+		return 0
+	}
+	return int64(known.tokens / known.seconds * took.Seconds() * float64(size.Sequences))
+}

@@ -47,6 +47,8 @@ type Size struct {
 	Prompt int64
 	// Sequences is the number of answers that are generated at the same time.
 	Sequences int64
+	// Choices is the number of answers to each prompt that the client gets.
+	Choices int64
 	// IsLimited is whether the client limits the length of the answer.
 	IsLimited bool
 	// IsText is whether the prompts are nothing but texts of the request, of whose tokens Prompt is an
@@ -74,7 +76,7 @@ func Of(path string, body []byte, model Model) (Size, error) {
 	if !isValid || cursor.Kind() != '{' {
 		return Size{}, &json.SyntaxError{}
 	}
-	r := reader{Cursor: cursor, path: path, model: model, choices: 1}
+	r := reader{Cursor: cursor, path: path, model: model, choices: 1, shown: 1}
 	r.read()
 	if r.fault != nil {
 		return Size{}, r.fault
@@ -93,6 +95,7 @@ type reader struct {
 	limit     int64
 	hasLimit  bool
 	choices   int64
+	shown     int64
 	prompts   []prompt
 	first     texts
 	second    texts
@@ -121,11 +124,16 @@ func (r *reader) read() {
 		case "max_tokens", "max_completion_tokens", "max_output_tokens":
 			if found, has := r.number(name, 0, MaxAnswer); has {
 				r.limit = max(r.limit, found)
-				r.hasLimit = r.hasLimit || limits(r.path, name)
+				// some engines read 0 in a chat as no limit (SGLang: `max_tokens or max_completion_tokens`)
+				isLimit := limits(r.path, name) && (found > 0 || !r.isChat)
+				r.hasLimit = r.hasLimit || isLimit
 			}
 		case "n", "best_of":
 			if found, has := r.number(name, 1, MaxChoices); has {
 				r.choices = max(r.choices, found)
+				if name == "n" {
+					r.shown = found
+				}
 			}
 		default:
 			r.content(name)
@@ -165,7 +173,7 @@ func (r *reader) size(bytes int64) Size {
 		r.prompts = []prompt{{}}
 	}
 	found := Size{
-		IsLimited: r.hasLimit, Sequences: r.choices * int64(len(r.prompts)), IsText: !r.fills && !r.hasOthers,
+		IsLimited: r.hasLimit, Sequences: r.choices * int64(len(r.prompts)), Choices: r.shown, IsText: !r.fills && !r.hasOthers,
 	}
 	generates := r.isChat || r.path == paths.Completions
 	for _, one := range r.prompts {

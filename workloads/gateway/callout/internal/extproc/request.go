@@ -50,6 +50,8 @@ type exchange struct {
 	request  openai.Request
 	// sent is when the request was forwarded.
 	sent time.Time
+	// heard is when the last piece of the response arrived.
+	heard time.Time
 
 	decision    limits.Decision
 	reservation *limits.Reservation

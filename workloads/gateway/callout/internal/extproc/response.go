@@ -45,15 +45,14 @@ func (e *exchange) onResponseHeaders(message *extproc.HttpHeaders) error {
 	case e.kind == prompt:
 		kind, _, err := mime.ParseMediaType(calls.First(headers, "content-type"))
 		isStream := err == nil && kind == eventStream
-		hides := isStream && !e.request.IncludeUsage
 		// a video has no text that a guard could read
 		isVideo := e.path == paths.Videos && strings.HasPrefix(kind, "video/")
-		e.answer = openai.NewResponse(isStream, hides)
+		e.answer = openai.NewResponse(isStream, e.request.Usage, e.request.Size.Choices)
 		if isVideo {
 			e.answer = openai.NewFile()
 		}
 		e.collect(isStream)
-		if hides {
+		if isStream && e.answer.Changes() {
 			mutation.RemoveHeaders = append(mutation.RemoveHeaders, contentLength)
 		}
 		if encoding := calls.First(headers, "content-encoding"); encoding != "" && encoding != "identity" {
@@ -91,6 +90,7 @@ func (e *exchange) onResponseBody(message *extproc.HttpBody) error {
 	case e.keepList:
 		out = e.onList(out, isEnd)
 	case e.answer != nil:
+		e.heard = began
 		out = e.answer.Pass(out)
 		if isEnd {
 			out = append(out[:len(out):len(out)], e.answer.Rest()...)
@@ -234,8 +234,8 @@ func (e *exchange) finish(isComplete bool) {
 }
 
 // used returns the usage that the engine reported, or an estimate. If a client disconnects, its prompt
-// counts, because the engine may have read it, and of the answer either what a stream has delivered, or
-// what the engine has probably generated of an answer that nobody reads.
+// counts, because the engine may have read it, and of the answer either what the stream reported and what the
+// engine has generated since then, or what it has probably generated of an answer that nobody reads.
 func (e *exchange) used(isComplete bool) (used openai.Usage, isEstimated bool) {
 	size := e.request.Size
 	if e.answer == nil {
@@ -244,17 +244,39 @@ func (e *exchange) used(isComplete bool) (used openai.Usage, isEstimated bool) {
 		}
 		return openai.Usage{Prompt: e.Rates.Prompt(e.request.Model, size), Completion: e.elapsed()}, true
 	}
-	if used, has := e.answer.Usage(); has {
-		if isComplete {
-			e.Rates.Observe(e.request.Model, size, used.Prompt, used.Completion, time.Since(e.sent))
+	used, isCounted := e.answer.Usage()
+	isWhole := isCounted
+	if !isCounted {
+		used, isCounted = e.answer.SoFar()
+	}
+	if isComplete && isCounted {
+		e.Rates.Observe(e.request.Model, size, used.Prompt, used.Completion, time.Since(e.sent))
+	}
+	if isComplete || isWhole {
+		return e.estimated(used, isCounted)
+	}
+	switch {
+	case !e.request.Stream:
+		used.Completion = e.elapsed()
+	case e.answer.HasBegun():
+		// a client that reads slowly, or a tool call that is sent as a whole, holds back what is generated
+		if since := e.Rates.Since(e.request.Model, size, time.Since(e.heard)); since > 0 {
+			used.Completion, isCounted = used.Completion+since, false
 		}
+	}
+	return e.estimated(used, isCounted)
+}
+
+// estimated completes a usage that the engine did not count.
+func (e *exchange) estimated(used openai.Usage, isCounted bool) (openai.Usage, bool) {
+	if isCounted {
 		return used, false
 	}
-	made := min(e.answer.Tokens(), size.MostAnswer)
-	if !isComplete && !e.request.Stream {
-		made = e.elapsed()
+	if used.Prompt == 0 {
+		used.Prompt = e.Rates.Prompt(e.request.Model, e.request.Size)
 	}
-	return openai.Usage{Prompt: e.Rates.Prompt(e.request.Model, size), Completion: made}, true
+	used.Completion = min(used.Completion, e.request.Size.MostAnswer)
+	return used, true
 }
 
 // elapsed returns the tokens of a whole answer that ended early, by the time that it held its engine.

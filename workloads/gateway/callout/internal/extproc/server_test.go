@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"slices"
@@ -369,6 +370,45 @@ func TestAClientThatLeavesAStreamPaysForWhatItGot(t *testing.T) {
 	found := written.record(t)
 	if !found.Estimated || found.CompletionTokens < 100 || found.CompletionTokens > 120 || found.PromptTokens != 2 || !found.Stream {
 		t.Errorf("got %+v", found)
+	}
+}
+
+func TestAStreamThatIsCutCostsWhatItsEventsReportOfAllChoices(t *testing.T) {
+	client, written := gateway(t)
+	sent := `{"model":"m","stream":true,"max_tokens":4000,"n":2,"prompt":"abcdefgh"}`
+	event := func(index, made int) string {
+		return fmt.Sprintf(`data: {"choices":[{"index":%d,"text":" a long word"}],"usage":{"prompt_tokens":7,"completion_tokens":%d}}`+"\n\n",
+			index, made)
+	}
+	hangUp(t, client, sent, event(0, 1)+event(1, 1), event(1, 300)+event(0, 200))
+	if found := written.record(t); found.Estimated || found.CompletionTokens != 500 || found.PromptTokens != 7 {
+		t.Errorf("got %+v", found)
+	}
+}
+
+func TestWhatAnEngineGeneratesAfterTheLastEventOfAStreamCountsAsWell(t *testing.T) {
+	client, written := gateway(t)
+	sent := `{"model":"m","stream":true,"max_tokens":4000,"prompt":[1,2,3]}`
+	event := `data: {"choices":[{"index":0,"text":"a"}],"usage":{"prompt_tokens":3,"completion_tokens":50}}` + "\n\n"
+	for number := range 2 {
+		c := begin(t, client)
+		c.send(asked(false), requestBody(sent, true))
+		c.receive()
+		c.requestParts(len(sent))
+		c.send(answered(":status", "200", "content-type", "text/event-stream"))
+		c.receive()
+		time.Sleep(100 * time.Millisecond)
+		c.send(responseBody(event, number == 0))
+		c.receive()
+		time.Sleep(400 * time.Millisecond)
+		c.end()
+		found := written.record(t)
+		written.clear()
+		// 50 tokens took 0.1 s, so that 0.4 s are 200
+		isMore := found.Estimated && found.CompletionTokens > 80 && found.CompletionTokens < 1000
+		if isFirst := !found.Estimated && found.CompletionTokens == 50; number == 0 && !isFirst || number == 1 && !isMore {
+			t.Errorf("%d: got %+v", number, found)
+		}
 	}
 }
 

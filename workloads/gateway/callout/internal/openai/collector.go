@@ -17,7 +17,7 @@ type Collector struct {
 func NewCollector(isStream bool) *Collector {
 	c := &Collector{}
 	if isStream {
-		c.stream = &events{found: func(data []byte) bool { c.event(data); return false }}
+		c.stream = &events{found: func(data []byte) ([]byte, bool) { c.event(data); return data, false }}
 	}
 	return c
 }

@@ -4,11 +4,12 @@ import "bytes"
 
 const maxEventBytes = 1 << 20
 
-// events splits a stream of server-sent events. Without hidden usage, a stream passes in the pieces in
-// which it arrives. Otherwise, an event passes after its last line, which engines send at once.
+// events splits a stream of server-sent events. Without changes, a stream passes in the pieces in which it
+// arrives. Otherwise, an event passes after its last line, which engines send at once.
 type events struct {
-	hideUsage bool
-	found     func(data []byte) (isUsageOnly bool)
+	// changes is whether found decides what passes: kept in place of the data, or nothing of the event.
+	changes bool
+	found   func(data []byte) (kept []byte, hides bool)
 
 	line      []byte
 	held      []byte
@@ -17,7 +18,7 @@ type events struct {
 }
 
 func (e *events) pass(piece []byte) []byte {
-	if !e.hideUsage {
+	if !e.changes {
 		e.read(piece, nil)
 		return piece
 	}
@@ -74,7 +75,7 @@ func (e *events) endLine(out *[]byte) {
 	line := bytes.TrimRight(e.line, "\r\n")
 	isBlank := len(line) == 0 && !e.oversized
 	if data, isData := bytes.CutPrefix(line, []byte("data:")); isData {
-		e.hide = e.found(bytes.TrimSpace(data)) || e.hide
+		e.replace(bytes.TrimSpace(data), out != nil)
 	}
 	e.line, e.oversized = e.line[:0], false
 	if out == nil || !isBlank {
@@ -85,6 +86,16 @@ func (e *events) endLine(out *[]byte) {
 	}
 	e.flush(out)
 	e.hide = false
+}
+
+// replace shows the data of a line to its reader, and holds what shall pass in its place.
+func (e *events) replace(data []byte, isHeld bool) {
+	kept, hides := e.found(data)
+	if e.hide = e.hide || hides; e.hide || !isHeld || bytes.Equal(kept, data) {
+		return
+	}
+	e.held = append(e.held[:len(e.held)-len(e.line)], "data: "...)
+	e.held = append(append(e.held, kept...), '\n')
 }
 
 func (e *events) flush(out *[]byte) {

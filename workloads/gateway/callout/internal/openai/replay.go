@@ -60,7 +60,7 @@ func Replay(request Request, answer string, used Usage, now time.Time) (body []b
 	}
 	send([]replayChoice{{Delta: &replayMessage{Role: "assistant", Content: answer}}}, nil)
 	send([]replayChoice{{Delta: &replayMessage{}, Finish: &stop}}, nil)
-	if request.IncludeUsage {
+	if request.Usage.Include {
 		send([]replayChoice{}, usage)
 	}
 	events.WriteString("data: [DONE]\n\n")

@@ -22,8 +22,8 @@ type Request struct {
 	Model string
 	// Stream is whether the response is a stream of events.
 	Stream bool
-	// IncludeUsage is whether the client requested the usage in a stream.
-	IncludeUsage bool
+	// Usage is what the client asks of the usage of a stream.
+	Usage UsageOptions
 	// Adapters are those that a request for images or videos names beside the model, all of which must be
 	// permitted.
 	Adapters []string
@@ -156,7 +156,8 @@ func (r *Request) readStream(members map[string][]byte) *Error {
 	}
 	var options map[string]json.RawMessage
 	if json.Unmarshal(members["stream_options"], &options) == nil {
-		r.IncludeUsage = string(options["include_usage"]) == "true"
+		r.Usage.Include = string(options["include_usage"]) == "true"
+		r.Usage.Continuous = r.Usage.Include && string(options["continuous_usage_stats"]) == "true"
 	}
 	return nil
 }

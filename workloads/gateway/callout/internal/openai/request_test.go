@@ -22,7 +22,7 @@ func TestARequestIsReadWithoutItsPrompt(t *testing.T) {
 	}
 	size := found.Size
 	found.Size = tokens.Size{}
-	want := Request{Model: "org/m", Stream: true, IncludeUsage: true}
+	want := Request{Model: "org/m", Stream: true, Usage: UsageOptions{Include: true}}
 	if !reflect.DeepEqual(found, want) || size.MostAnswer != 14 {
 		t.Errorf("got %+v, %+v", found, size)
 	}

@@ -4,35 +4,46 @@ import (
 	"bytes"
 	"encoding/json"
 
+	"gke-inference/gateway/internal/jsonwalk"
 	"gke-inference/gateway/internal/members"
 	"gke-inference/gateway/internal/tokens"
 )
 
 // Usage is the usage of a request, as counted by the engine.
-type Usage struct {
-	Prompt     int64
-	Cached     int64
-	Completion int64
-}
+type Usage tokens.Usage
 
 // Response reads a response as it passes.
 type Response struct {
 	usage    Usage
 	hasUsage bool
-	texts    tokens.Stream
-	members  *members.Reader
-	stream   *events
+	running  tokens.Running
+	// begun is the usage at the beginning of a message, when its prompt alone is known.
+	begun   Usage
+	texts   tokens.Stream
+	members *members.Reader
+	stream  *events
+	asked   UsageOptions
+	// last is the last event with a choice and a usage, as an event with nothing but the usage.
+	last []byte
 }
 
-// NewResponse returns a reader for one response.
+// UsageOptions are what a client asks of the usage of its stream (`stream_options`).
+type UsageOptions struct {
+	// Include is whether the last event has the usage.
+	Include bool
+	// Continuous is whether each event has the usage so far: an option of vLLM and SGLang.
+	Continuous bool
+}
+
+// NewResponse returns a reader for one response. Answers is the number of choices for each prompt.
 //
-// hideUsage removes the event with only the usage. Engines that always report usage send this event
-// also to clients that did not request it, and many of those read the first choice of each event
-// without a check.
-func NewResponse(isStream, hideUsage bool) *Response {
-	r := &Response{}
+// Engines can report the usage of every stream, and some do with each event, so that a stream that is cut
+// has a count. Clients get only the usage that they asked for: many read the first choice of each event
+// without a check, or add up the usage of all events.
+func NewResponse(isStream bool, asked UsageOptions, answers int64) *Response {
+	r := &Response{asked: asked, running: tokens.Running{Answers: answers}}
 	if isStream {
-		r.stream = &events{hideUsage: hideUsage, found: r.event}
+		r.stream = &events{changes: r.Changes(), found: r.event}
 		return r
 	}
 	r.members = &members.Reader{
@@ -45,6 +56,9 @@ func NewResponse(isStream, hideUsage bool) *Response {
 	}
 	return r
 }
+
+// Changes reports whether the client gets other bytes of a stream than the engine sends.
+func (r *Response) Changes() bool { return !r.asked.Include || !r.asked.Continuous }
 
 // NewFile returns a reader for a response that is a file, in which no usage is.
 func NewFile() *Response { return &Response{} }
@@ -68,13 +82,34 @@ func (r *Response) Rest() []byte {
 	return r.stream.rest()
 }
 
-// Usage returns the engine's count, and whether there is one.
+// Usage returns the engine's count of the whole response, and whether there is one.
 func (r *Response) Usage() (Usage, bool) { return r.usage, r.hasUsage }
 
-// Tokens returns the estimated number of tokens of a stream so far.
-func (r *Response) Tokens() int64 { return r.texts.Tokens() }
+// SoFar returns the usage of a stream without that of the whole response. isCounted is whether the engine
+// reported it with its events. Otherwise the answer is an estimate, and so is the prompt unless it is above 0.
+func (r *Response) SoFar() (used Usage, isCounted bool) {
+	if r.running.Has() {
+		return Usage(r.running.Total()), true
+	}
+	return Usage{r.begun.Prompt, r.begun.Cached, r.texts.Tokens()}, false
+}
+
+// HasBegun reports whether an engine has sent a part of the answer of a stream.
+func (r *Response) HasBegun() bool { return r.running.Has() || r.texts.Tokens() > 0 }
 
 func (r *Response) take(raw []byte) {
+	found, has := readUsage(raw)
+	if !has {
+		return
+	}
+	// a stream can report several times; each report is the total so far
+	r.usage.Prompt = max(r.usage.Prompt, found.Prompt, r.begun.Prompt)
+	r.usage.Completion = max(r.usage.Completion, found.Completion)
+	r.usage.Cached = max(r.usage.Cached, found.Cached, r.begun.Cached)
+	r.hasUsage = true
+}
+
+func readUsage(raw []byte) (found Usage, has bool) {
 	var counts *struct {
 		PromptTokens     int64 `json:"prompt_tokens"`
 		CompletionTokens int64 `json:"completion_tokens"`
@@ -90,54 +125,68 @@ func (r *Response) take(raw []byte) {
 		} `json:"input_tokens_details"`
 	}
 	if err := json.Unmarshal(raw, &counts); err != nil || counts == nil {
-		return
+		return Usage{}, false
 	}
-	prompt := max(counts.PromptTokens, counts.InputTokens)
-	completion := max(counts.CompletionTokens, counts.OutputTokens)
-	if prompt == 0 && completion == 0 {
-		prompt = counts.TotalTokens // rerankers report nothing else
+	found.Prompt = max(counts.PromptTokens, counts.InputTokens)
+	found.Completion = max(counts.CompletionTokens, counts.OutputTokens)
+	if found.Prompt == 0 && found.Completion == 0 {
+		found.Prompt = counts.TotalTokens // rerankers report nothing else
 	} else {
-		completion = max(completion, counts.TotalTokens-prompt) // reasoning tokens can be only in the total
+		found.Completion = max(found.Completion, counts.TotalTokens-found.Prompt) // reasoning tokens can be only in the total
 	}
-	cached := max(counts.PromptDetails.Cached, counts.InputDetails.Cached, counts.CacheRead)
-	// a stream can report several times; each report is the total so far
-	r.usage.Prompt = max(r.usage.Prompt, prompt)
-	r.usage.Completion = max(r.usage.Completion, completion)
-	r.usage.Cached = max(r.usage.Cached, cached)
-	r.hasUsage = true
+	found.Cached = max(counts.PromptDetails.Cached, counts.InputDetails.Cached, counts.CacheRead)
+	return found, true
 }
 
-// event reads the data of one event and reports whether it contains only usage.
-func (r *Response) event(data []byte) bool {
-	if bytes.Equal(data, []byte("[DONE]")) || len(data) == 0 {
-		return false
+// event reads the data of one event and returns what passes of it.
+func (r *Response) event(data []byte) (kept []byte, hides bool) {
+	if bytes.Equal(data, []byte("[DONE]")) {
+		return r.done(data), false
 	}
 	if !bytes.Contains(data, []byte(`"usage"`)) {
 		r.texts.Add(data)
-		return false
+		return data, false
 	}
-	var body struct {
-		Choices  *[]json.RawMessage `json:"choices"`
-		Usage    json.RawMessage    `json:"usage"`
-		Response struct {
-			Usage json.RawMessage `json:"usage"`
-		} `json:"response"`
-		Message struct {
-			Usage json.RawMessage `json:"usage"`
-		} `json:"message"`
+	cursor, isValid := jsonwalk.New(data)
+	if !isValid || cursor.Kind() != '{' {
+		return data, false
 	}
-	if err := json.Unmarshal(data, &body); err != nil {
-		r.texts.Add(data)
-		return false
-	}
-	for _, usage := range []json.RawMessage{body.Usage, body.Response.Usage, body.Message.Usage} {
-		if len(usage) > 0 {
-			r.take(usage)
+	found := readEvent(cursor)
+	usage := cursor.Raw(found.usage)
+	switch {
+	case found.choices.Len() == 0: // not of a chat or a completion
+		r.take(usage)
+		r.take(cursor.Raw(found.response))
+		if used, has := readUsage(cursor.Raw(found.message)); has {
+			r.begun = used
 		}
+	case found.count == 0 && len(usage) > 0:
+		r.take(usage)
+		r.last = nil
+		return data, !r.asked.Include
 	}
-	isUsageOnly := body.Choices != nil && len(*body.Choices) == 0 && len(body.Usage) > 0
-	if !isUsageOnly {
-		r.texts.Add(data)
+	r.texts.Add(data)
+	used, has := readUsage(usage)
+	if found.count == 0 || !has {
+		return data, false
 	}
-	return isUsageOnly
+	r.running.Take(found.index, tokens.Usage(used))
+	if r.asked.Continuous {
+		return data, false
+	}
+	if r.asked.Include {
+		r.last = replaced(data, found.choices, "[]")
+	}
+	return without(data, found.key, found.usage), false
+}
+
+// done returns the end of a stream. Some providers report the usage together with the last choice, so that
+// a client that asked for it gets an event of its own with it before the end.
+func (r *Response) done(data []byte) []byte {
+	if r.last == nil {
+		return data
+	}
+	kept := append(r.last, "\n\ndata: "...)
+	r.last = nil
+	return append(kept, data...)
 }

@@ -56,6 +56,7 @@ type Stream struct {
 	event   []byte
 	texts   tokens.Stream
 	found   *Usage
+	running tokens.Running
 	err     error
 }
 
@@ -63,7 +64,7 @@ type Stream struct {
 func NewStream(body io.ReadCloser, request *Request, strips bool, end func(Usage)) *Stream {
 	return &Stream{
 		body: body, reader: bufio.NewReaderSize(body, 64<<10), strips: strips, end: end,
-		size: request.Size,
+		size: request.Size, running: tokens.Running{Answers: request.Size.Choices},
 	}
 }
 
@@ -124,11 +125,24 @@ func (s *Stream) isOnlyUsage() bool {
 	}
 	s.texts.Add(data)
 	used := found.usage()
-	if used != nil {
-		s.found = used
+	if used == nil {
+		return false
 	}
-	hasChoices := found.Choices != nil && len(*found.Choices) > 0
-	return used != nil && !hasChoices && found.Choices != nil
+	if found.Choices != nil && len(*found.Choices) > 0 {
+		s.running.Take(indexOf((*found.Choices)[0]), tokens.Usage{Prompt: used.Input, Completion: used.Output})
+		return false
+	}
+	s.found = used
+	return found.Choices != nil
+}
+
+// indexOf returns the number of a choice.
+func indexOf(choice json.RawMessage) int64 {
+	var found struct {
+		Index int64 `json:"index"`
+	}
+	_ = json.Unmarshal(choice, &found) // 0 if it has none
+	return found.Index
 }
 
 func dataOf(event []byte) []byte {
@@ -145,6 +159,11 @@ func (s *Stream) Close() error {
 	s.ended.Do(func() {
 		if s.found != nil {
 			s.end(*s.found)
+			return
+		}
+		if s.running.Has() {
+			total := s.running.Total()
+			s.end(Usage{Input: total.Prompt, Output: total.Completion})
 			return
 		}
 		s.end(Usage{Input: s.size.Prompt, Output: min(s.texts.Tokens(), s.size.MostAnswer), IsGuess: true})

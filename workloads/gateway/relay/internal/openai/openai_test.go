@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -106,6 +107,23 @@ func TestAnEventWithUsageAndChoicesAlwaysStays(t *testing.T) {
 	passed, used := streamed(t, true, both+last)
 	if passed != both+last || used != (Usage{Input: 1, Output: 2}) {
 		t.Fatal(passed, used)
+	}
+}
+
+func TestTheUsageOfEventsIsOfTheirOwnChoice(t *testing.T) {
+	event := func(index, made int) string {
+		return fmt.Sprintf(`data: {"choices":[{"index":%d}],"usage":{"prompt_tokens":5,"completion_tokens":%d}}`+"\n\n", index, made)
+	}
+	var used Usage
+	request := parsed(t, `{"model":"m","stream":true,"n":2,"prompt":"twelve bytes"}`)
+	body := event(0, 1) + event(1, 300) + event(0, 200)
+	stream := NewStream(io.NopCloser(strings.NewReader(body)), request, true, func(u Usage) { used = u })
+	if _, err := io.ReadAll(stream); err != nil {
+		t.Fatal(err)
+	}
+	stream.Close()
+	if used != (Usage{Input: 5, Output: 500}) {
+		t.Fatal(used)
 	}
 }
 

@@ -23,14 +23,29 @@ var promptMembers = map[string]string{
 	paths.Responses:   "input",
 }
 
-// platformFields are fields of vLLM through which a client would reach other engines or requests: they
-// name endpoints to read from, requests to cancel, or a place in the queue.
+// platformFields are fields of engines through which a client would reach other engines, adapters or
+// requests: they name endpoints to read from, weights, requests to cancel, or a place in the queue.
+// The second part is SGLang's (srt/entrypoints/openai/protocol.py).
 var platformFields = map[string]bool{
 	"kv_transfer_params": true,
 	"ec_transfer_params": true,
 	"vllm_xargs":         true,
 	"request_id":         true,
 	"priority":           true,
+
+	"bootstrap_host":         true,
+	"bootstrap_port":         true,
+	"bootstrap_room":         true,
+	"bootstrap_pair_key":     true,
+	"custom_labels":          true,
+	"custom_logit_processor": true,
+	"data_parallel_rank":     true,
+	"disagg_prefill_dp_rank": true,
+	"lora_id":                true,
+	"lora_path":              true,
+	"rid":                    true,
+	"routed_dp_rank":         true,
+	"session_params":         true,
 }
 
 // schemaFields contain JSON schemas, whose bounds may be the largest whole number of a type.
