@@ -193,8 +193,7 @@ func permittedModels(list []byte, permits func(string) bool) []byte {
 // refuse responds to the client; the gateway makes no more calls for the request.
 func (e *exchange) refuse(fault *openai.Error) error {
 	e.refusedBy, e.status = fault.Code, fault.Status
-	fault.IsPlain, fault.IsGRPC = paths.IsInference(e.path), paths.IsCall(e.path)
-	return e.stream.Send(calls.Refusal("callout", fault, e.limitHeaders()))
+	return e.stream.Send(calls.Refusal("callout", fault.On(e.path), e.limitHeaders()))
 }
 
 // finish settles and records the request, once. isComplete is whether the whole response has passed.
@@ -238,13 +237,17 @@ func (e *exchange) finish(isComplete bool) {
 // what the engine has probably generated of an answer that nobody reads.
 func (e *exchange) used(isComplete bool) (used openai.Usage, isEstimated bool) {
 	size := e.request.Size
+	if e.path == paths.CountTokens {
+		return openai.Usage{}, false
+	}
 	if e.answer == nil {
 		if e.kind != prompt || !e.decided || isComplete || e.status != 0 {
 			return openai.Usage{}, false
 		}
 		return openai.Usage{Prompt: e.Rates.Prompt(e.request.Model, size), Completion: e.elapsed()}, true
 	}
-	if used, has := e.answer.Usage(); has {
+	used, has := e.answer.Usage()
+	if has {
 		if isComplete {
 			e.Rates.Observe(e.request.Model, size, used.Prompt, used.Completion, time.Since(e.sent))
 		}
@@ -254,7 +257,10 @@ func (e *exchange) used(isComplete bool) (used openai.Usage, isEstimated bool) {
 	if !isComplete && !e.request.Stream {
 		made = e.elapsed()
 	}
-	return openai.Usage{Prompt: e.Rates.Prompt(e.request.Model, size), Completion: made}, true
+	if used.Prompt == 0 {
+		used.Prompt = e.Rates.Prompt(e.request.Model, size)
+	}
+	return openai.Usage{Prompt: used.Prompt, Cached: used.Cached, Completion: made}, true
 }
 
 // elapsed returns the tokens of a whole answer that ended early, by the time that it held its engine.

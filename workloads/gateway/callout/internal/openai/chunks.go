@@ -264,9 +264,7 @@ func (c *Chunks) EndsStream() bool { return c.isLast }
 // IsDue reports whether a text has grown by a window.
 func (c *Chunks) IsDue() bool {
 	for _, one := range c.places {
-		last, _ := utf8.DecodeLastRuneInString(strings.TrimRightFunc(one.held, unicode.IsSpace))
-		isSentence := one.fresh >= sentenceBytes && strings.ContainsRune(".!?…。！？", last)
-		if one.fresh >= windowBytes || isSentence {
+		if isDue(one.held, one.fresh) {
 			return true
 		}
 	}

@@ -68,7 +68,7 @@ func (r *Response) Rest() []byte {
 	return r.stream.rest()
 }
 
-// Usage returns the engine's count, and whether there is one.
+// Usage returns the engine's count, and whether there is one. Without one, the count of the prompt can be known.
 func (r *Response) Usage() (Usage, bool) { return r.usage, r.hasUsage }
 
 // Tokens returns the estimated number of tokens of a stream so far.
@@ -82,6 +82,7 @@ func (r *Response) take(raw []byte) {
 		OutputTokens     int64 `json:"output_tokens"`
 		TotalTokens      int64 `json:"total_tokens"`
 		CacheRead        int64 `json:"cache_read_input_tokens"`
+		CacheWritten     int64 `json:"cache_creation_input_tokens"`
 		PromptDetails    struct {
 			Cached int64 `json:"cached_tokens"`
 		} `json:"prompt_tokens_details"`
@@ -92,7 +93,9 @@ func (r *Response) take(raw []byte) {
 	if err := json.Unmarshal(raw, &counts); err != nil || counts == nil {
 		return
 	}
-	prompt := max(counts.PromptTokens, counts.InputTokens)
+	// Anthropic's input tokens are those that were neither read from a cache nor written to one
+	// (vLLM 0.32.0, entrypoints/anthropic/serving.py, `_build_anthropic_usage`)
+	prompt := max(counts.PromptTokens, counts.InputTokens+counts.CacheRead+counts.CacheWritten)
 	completion := max(counts.CompletionTokens, counts.OutputTokens)
 	if prompt == 0 && completion == 0 {
 		prompt = counts.TotalTokens // rerankers report nothing else
@@ -130,10 +133,14 @@ func (r *Response) event(data []byte) bool {
 		r.texts.Add(data)
 		return false
 	}
-	for _, usage := range []json.RawMessage{body.Usage, body.Response.Usage, body.Message.Usage} {
+	for _, usage := range []json.RawMessage{body.Usage, body.Response.Usage} {
 		if len(usage) > 0 {
 			r.take(usage)
 		}
+	}
+	if has := r.hasUsage; len(body.Message.Usage) > 0 { // the first event of a message: that of its prompt
+		r.take(body.Message.Usage)
+		r.hasUsage = has
 	}
 	isUsageOnly := body.Choices != nil && len(*body.Choices) == 0 && len(body.Usage) > 0
 	if !isUsageOnly {

@@ -90,7 +90,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	made, refused := s.read(w, r)
 	if refused != nil {
 		s.count(made, refused.Status)
-		refused.Write(w)
+		refused.On(r.URL.Path).Write(w)
 		return
 	}
 	s.running.Add(1)
@@ -255,7 +255,7 @@ func answered(answer *http.Response) error {
 }
 
 func replace(answer *http.Response, with *openai.Error) {
-	body := with.Body()
+	body := with.On(answer.Request.URL.Path).Body()
 	answer.StatusCode = with.Status
 	answer.Status = ""
 	answer.Header = http.Header{"Content-Type": {"application/json"}, "Content-Length": {strconv.Itoa(len(body))}}
@@ -285,7 +285,7 @@ func failed(w http.ResponseWriter, r *http.Request, err error) {
 		mapped = openai.Failed(http.StatusBadGateway, "backend_unreachable", "The model's backend did not respond.")
 	}
 	made.status = mapped.Status
-	mapped.Write(w)
+	mapped.On(r.URL.Path).Write(w)
 }
 
 func timedOut() *openai.Error {
