@@ -44,7 +44,8 @@ class Generation:
             has_auto_tools=bool(deployment.flags.enable_auto_tool_choice),
             most_logprobs=log_probabilities.MOST if given is None else int(given),
         )
-        self._details = bool(deployment.flags.enable_prompt_tokens_details)
+        self.has_details = bool(deployment.flags.enable_prompt_tokens_details)
+        """Whether usage has the tokens of the prompt that were in the cache."""
         pod = deployment.surroundings.pod
         self.headers = {POD_HEADER: pod} if pod else {}
         """Headers of every response."""
@@ -72,7 +73,7 @@ class Generation:
         model, adapter = self._models.resolve(body.get("model"))
         asks = self.read(body, model, chat=chat)
         requests = self.begin(http, asks, adapter, body.get("kv_transfer_params"))
-        answers = Answer.to(asks, include_details=self._details)
+        answers = Answer.to(asks, include_details=self.has_details)
         if asks[0].stream:
             return await self._stream(http, requests, answers)
         whole = await self._whole(requests, answers)
