@@ -2,9 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from aiohttp import web
 
@@ -27,6 +27,22 @@ POD_HEADER = "x-gke-inference-pod"
 SPEED_HEADER = "x-gke-inference-speed"
 """Header with engine seconds per second of real time, if not 1; clients must multiply measured
 times by it."""
+
+
+class TypedWriter(Protocol):
+    """A writer of a stream whose events have a type, such as that of a message."""
+
+    def beginning(self) -> Iterator[bytes]:
+        """Yield the events before the first token."""
+        ...
+
+    def delta(self, sent: int, generated: int) -> bytes:
+        """Return the event with the tokens from `sent` up to `generated`."""
+        ...
+
+    def end(self, status: str, generated: int, cached: int, /) -> Iterator[bytes]:
+        """Yield the events after the last token."""
+        ...
 
 
 class Generation:
@@ -144,6 +160,41 @@ class Generation:
         """Record that a request has ended; abort it if its client has gone."""
         self._tracer.tell(request)
         self._engine.abort(request)
+
+    async def stream_typed(
+        self, http: web.Request, request: Request, writer: TypedWriter, failed: bytes
+    ) -> web.StreamResponse:
+        """Stream a request as events that have a type.
+
+        Args:
+            http: the client's request.
+            request: what is generated.
+            writer: writer of the events.
+            failed: event if the engine died.
+        """
+        response = web.StreamResponse(headers={**EVENT_STREAM, **self.headers})
+        results = self._engine.results(request)
+        try:
+            await response.prepare(http)
+            for each in writer.beginning():
+                await response.write(each)
+            sent = 0
+            async for generated in results:
+                if self._engine.dead:
+                    break
+                await response.write(writer.delta(sent, generated))
+                sent = generated
+            if self._engine.dead:
+                await response.write(failed)
+            else:
+                reason = request.finished.value if request.finished else "abort"
+                for each in writer.end(reason, request.generated, request.cached_tokens):
+                    await response.write(each)
+            await response.write_eof()
+        finally:
+            await results.aclose()
+            self.end(request)
+        return response
 
     async def _whole(self, requests: list[Request], answers: list[Answer]) -> Json:
         """Return the body of a response that is not streamed, once every choice is finished."""

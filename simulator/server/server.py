@@ -57,7 +57,7 @@ class ApiServer(HttpServer):
             generation = Generation(self._engine, self._models)
             routes += generation.routes()
             routes += Responses(self._engine, self._models, generation).routes()
-            routes += Messages(self._engine, self._models, generation).routes()
+            routes += Messages(self._models, generation).routes()
         if self._deployment.runtime_lora:
             routes.append(web.post("/v1/load_lora_adapter", self._models.load))
             routes.append(web.post("/v1/unload_lora_adapter", self._models.unload))

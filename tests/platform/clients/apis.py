@@ -16,13 +16,13 @@ SCHEMA = {"type": "object", "properties": {"door": {"enum": ["north"]}}, "requir
 
 
 def use_responses(client: openai.OpenAI) -> int:
-    """Ask, stream, and call a tool; return the tokens of the answers."""
+    """Ask, stream, and go on with the items of an answer; return the tokens of the answers."""
     whole = client.responses.create(model=MODEL, input=QUESTION, max_output_tokens=8)
     assert whole.output_text
     streamed = client.responses.create(
         model=MODEL, input=QUESTION, max_output_tokens=8, stream=True
     )
-    events = list(streamed)
+    events: list[Any] = list(streamed)
     said = "".join(e.delta for e in events if e.type == "response.output_text.delta")
     assert said == whole.output_text
     last = events[-1]

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"gke-inference/gateway/internal/apierror"
 	"gke-inference/gateway/internal/paths"
@@ -30,8 +28,7 @@ type grown struct {
 	event map[string]any
 	// inner is the field of Anthropic's delta; empty for a delta that is a text.
 	inner string
-	held  string
-	fresh int
+	growing
 }
 
 // deltaFields are the texts of Anthropic's deltas, by type (vLLM 0.32.0, entrypoints/anthropic/protocol.py).
@@ -96,29 +93,22 @@ func (t *Typed) hold(kind string, event map[string]any) (isHeld, isKnown bool) {
 	}
 	for _, one := range t.places {
 		if one.key == key {
-			one.held, one.fresh = one.held+content, one.fresh+len(content)
+			one.add(content)
 			return true, true
 		}
 	}
-	t.places = append(t.places, &grown{key, made, inner, content, len(content)})
+	t.places = append(t.places, &grown{key, made, inner, growing{content, len(content)}})
 	return true, true
 }
 
 // IsDue reports whether a text has grown by a window.
 func (t *Typed) IsDue() bool {
 	for _, one := range t.places {
-		if isDue(one.held, one.fresh) {
+		if one.isDue() {
 			return true
 		}
 	}
 	return false
-}
-
-// isDue reports whether a text with so many new bytes is to be checked.
-func isDue(held string, fresh int) bool {
-	last, _ := utf8.DecodeLastRuneInString(strings.TrimRightFunc(held, unicode.IsSpace))
-	isSentence := fresh >= sentenceBytes && strings.ContainsRune(".!?…。！？", last)
-	return fresh >= windowBytes || isSentence
 }
 
 func (t *Typed) meant(which Which) []*grown {
@@ -133,29 +123,21 @@ func (t *Typed) meant(which Which) []*grown {
 
 // Held returns the texts to check.
 func (t *Typed) Held(which Which) []string {
-	var found []string
-	for _, one := range t.meant(which) {
-		found = append(found, one.held)
-	}
-	return found
+	return heldTexts(t.meant(which))
 }
 
 // Release returns the events of checked texts, with their current content.
 func (t *Typed) Release(which Which, clean []string) []byte {
 	var out []byte
 	for at, one := range t.meant(which) {
-		cut := len(clean[at])
-		if which == DueChoices {
-			cut = cutOf(clean[at])
-		}
-		one.held, one.fresh = clean[at][cut:], 0
-		if cut == 0 {
+		passes := one.release(which, clean[at])
+		if passes == "" {
 			continue
 		}
 		if delta, isObject := one.event["delta"].(map[string]any); isObject && one.inner != "" {
-			delta[one.inner] = clean[at][:cut]
+			delta[one.inner] = passes
 		} else {
-			one.event["delta"] = clean[at][:cut]
+			one.event["delta"] = passes
 		}
 		if one.event["type"] == "response.output_text.delta" {
 			one.event["logprobs"] = []any{}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gke-inference/gateway/internal/holding"
+	"gke-inference/gateway/internal/paths"
 	"gke-inference/gateway/relay/internal/config"
 	"gke-inference/gateway/relay/internal/openai"
 )
@@ -127,7 +128,13 @@ func (s *Server) count(made *call, status int) {
 
 func (s *Server) read(w http.ResponseWriter, r *http.Request) (*call, *openai.Error) {
 	path, is := strings.CutPrefix(r.URL.Path, prefix)
-	if !is || !contains(Paths, path) {
+	isServed := is && contains(Paths, path)
+	if !isServed && s.Admission != nil && paths.IsPrompt(r.URL.Path) {
+		// the model's engines serve the path; only now, none of them has room
+		return nil, openai.Overloaded(http.StatusTooManyRequests, "model_overloaded",
+			"No replica of the model had room for this request, and its fallback does not serve this path. Retry it later.", "")
+	}
+	if !isServed {
 		return nil, openai.Invalid(http.StatusNotFound, "unknown_url", "", "This path is not served: "+r.URL.Path)
 	}
 	if r.Method != http.MethodPost {
