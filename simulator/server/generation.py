@@ -2,9 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from aiohttp import web
 
@@ -29,6 +29,22 @@ SPEED_HEADER = "x-gke-inference-speed"
 times by it."""
 
 
+class TypedWriter(Protocol):
+    """A writer of a stream whose events have a type, such as that of a message."""
+
+    def beginning(self) -> Iterator[bytes]:
+        """Yield the events before the first token."""
+        ...
+
+    def delta(self, sent: int, generated: int) -> bytes:
+        """Return the event with the tokens from `sent` up to `generated`."""
+        ...
+
+    def end(self, status: str, generated: int, cached: int, /) -> Iterator[bytes]:
+        """Yield the events after the last token."""
+        ...
+
+
 class Generation:
     """Handlers of `/v1/completions` and `/v1/chat/completions`."""
 
@@ -44,7 +60,8 @@ class Generation:
             has_auto_tools=bool(deployment.flags.enable_auto_tool_choice),
             most_logprobs=log_probabilities.MOST if given is None else int(given),
         )
-        self._details = bool(deployment.flags.enable_prompt_tokens_details)
+        self.has_details = bool(deployment.flags.enable_prompt_tokens_details)
+        """Whether usage has the tokens of the prompt that were in the cache."""
         pod = deployment.surroundings.pod
         self.headers = {POD_HEADER: pod} if pod else {}
         """Headers of every response."""
@@ -72,7 +89,7 @@ class Generation:
         model, adapter = self._models.resolve(body.get("model"))
         asks = self.read(body, model, chat=chat)
         requests = self.begin(http, asks, adapter, body.get("kv_transfer_params"))
-        answers = Answer.to(asks, include_details=self._details)
+        answers = Answer.to(asks, include_details=self.has_details)
         if asks[0].stream:
             return await self._stream(http, requests, answers)
         whole = await self._whole(requests, answers)
@@ -143,6 +160,41 @@ class Generation:
         """Record that a request has ended; abort it if its client has gone."""
         self._tracer.tell(request)
         self._engine.abort(request)
+
+    async def stream_typed(
+        self, http: web.Request, request: Request, writer: TypedWriter, failed: bytes
+    ) -> web.StreamResponse:
+        """Stream a request as events that have a type.
+
+        Args:
+            http: the client's request.
+            request: what is generated.
+            writer: writer of the events.
+            failed: event if the engine died.
+        """
+        response = web.StreamResponse(headers={**EVENT_STREAM, **self.headers})
+        results = self._engine.results(request)
+        try:
+            await response.prepare(http)
+            for each in writer.beginning():
+                await response.write(each)
+            sent = 0
+            async for generated in results:
+                if self._engine.dead:
+                    break
+                await response.write(writer.delta(sent, generated))
+                sent = generated
+            if self._engine.dead:
+                await response.write(failed)
+            else:
+                reason = request.finished.value if request.finished else "abort"
+                for each in writer.end(reason, request.generated, request.cached_tokens):
+                    await response.write(each)
+            await response.write_eof()
+        finally:
+            await results.aclose()
+            self.end(request)
+        return response
 
     async def _whole(self, requests: list[Request], answers: list[Answer]) -> Json:
         """Return the body of a response that is not streamed, once every choice is finished."""

@@ -3,14 +3,13 @@
 from aiohttp import web
 
 from simulator.engine.engine import Engine
-from simulator.engine.request import Request
 from simulator.server.bodies import fields
 from simulator.server.bodies.answers import event
 from simulator.server.bodies.asks import read_json
 from simulator.server.bodies.errors import engine_dead
 from simulator.server.bodies.json_answers import json_response
 from simulator.server.bodies.responses import ResponseWriter, chat_of, unknown_response
-from simulator.server.generation import EVENT_STREAM, Generation
+from simulator.server.generation import Generation
 from simulator.server.models_api import ServedModels
 
 
@@ -18,7 +17,6 @@ class Responses:
     """Handlers of `/v1/responses`; a response is stored nowhere, as in vLLM by default."""
 
     def __init__(self, engine: Engine, models: ServedModels, generation: Generation) -> None:
-        self._engine = engine
         self._models = models
         self._generation = generation
         self._longest = engine.deployment.max_model_len
@@ -40,37 +38,11 @@ class Responses:
         (request,) = self._generation.begin(http, asks, adapter)
         writer = ResponseWriter(body, asks[0])
         if asks[0].stream:
-            return await self._stream(http, request, writer)
+            failed = event(engine_dead().body())
+            return await self._generation.stream_typed(http, request, writer, failed)
         reason = await self._generation.finish(request)
         whole = writer.whole(reason, request.generated, request.cached_tokens)
         return json_response(whole, headers=self._generation.headers)
-
-    async def _stream(
-        self, http: web.Request, request: Request, writer: ResponseWriter
-    ) -> web.StreamResponse:
-        response = web.StreamResponse(headers={**EVENT_STREAM, **self._generation.headers})
-        results = self._engine.results(request)
-        try:
-            await response.prepare(http)
-            for each in writer.beginning():
-                await response.write(each)
-            sent = 0
-            async for generated in results:
-                if self._engine.dead:
-                    break
-                await response.write(writer.delta(sent, generated))
-                sent = generated
-            if self._engine.dead:
-                await response.write(event(engine_dead().body()))
-            else:
-                reason = request.finished.value if request.finished else "abort"
-                for each in writer.end(reason, request.generated, request.cached_tokens):
-                    await response.write(each)
-            await response.write_eof()
-        finally:
-            await results.aclose()
-            self._generation.end(request)
-        return response
 
     async def _find(self, http: web.Request) -> web.Response:
         raise unknown_response(http.match_info["response"])

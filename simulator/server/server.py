@@ -13,6 +13,7 @@ from simulator.server.bodies.images import MediaSupport, chat_prompt
 from simulator.server.bodies.json_answers import json_response
 from simulator.server.generation import Generation
 from simulator.server.http_server import Handler, HttpServer, is_known_key
+from simulator.server.messages_api import Messages
 from simulator.server.models_api import ServedModels
 from simulator.server.pooling_api import Pooling
 from simulator.server.responses_api import Responses
@@ -54,9 +55,9 @@ class ApiServer(HttpServer):
             routes += Pooling(self._engine, self._models).routes()
         else:
             generation = Generation(self._engine, self._models)
-            routes += (
-                generation.routes() + Responses(self._engine, self._models, generation).routes()
-            )
+            routes += generation.routes()
+            routes += Responses(self._engine, self._models, generation).routes()
+            routes += Messages(self._models, generation).routes()
         if self._deployment.runtime_lora:
             routes.append(web.post("/v1/load_lora_adapter", self._models.load))
             routes.append(web.post("/v1/unload_lora_adapter", self._models.unload))

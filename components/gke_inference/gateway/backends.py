@@ -60,7 +60,10 @@ class Backends:
         served |= {model.model_name: list(model.adapters) for model in models}
         served |= {name: [] for model in models for name in model.further_models}
         replicas = self.args.get("router_replicas", 2)
-        for obj in catalogue_objects(catalogue, namespace, served, replicas, path):
+        has_roles = any(model.has_roles for model in models)
+        for obj in catalogue_objects(
+            catalogue, namespace, served, replicas, path, refuses_messages=has_roles
+        ):
             register(f"{self.name}-catalogue-{role_of(obj)}", obj, self.opts)
         route = gateway_routes.catalogue_route(
             catalogue,

@@ -2,8 +2,8 @@
 
 It also answers the probes of uptime checks and of Cloud DNS (`load_balancing.HEALTH_PATH`).
 
-It also rejects, in OpenAI's error format, the Responses API of models with prefill and decode
-replicas, whose picker cannot read it (`routes.RESPONSES_PATH`).
+It also rejects the Responses API and Anthropic's Messages API of models with prefill and decode
+replicas, whose picker cannot read them (`routes.RESPONSES_PATH`), in the error format of each.
 
 No model server knows the others, so the answers for the whole gateway are rendered from the stack
 and served as they are. Their form, for simulators:
@@ -16,7 +16,7 @@ and served as they are. Their form, for simulators:
 - a method other than GET and HEAD on these paths gets 405 with an error, since GKE's gateways do
   not match methods (kubernetes-sigs/gateway-api, conformance/reports/v1.6/gke-gateway);
 - `GET /healthz` answers 200, also behind a team's prefix, `/v1/responses` and what is below it 404
-  with an error, and anything else 404.
+  with an error, `/v1/messages` too if a model has such replicas, and anything else 404.
 """
 
 import json
@@ -53,6 +53,15 @@ def _error(code: str, message: str, param: str | None = None) -> str:
 
 _REFUSED = _error(
     "unknown_url", "This model does not serve the Responses API: use /v1/chat/completions."
+)
+_NO_MESSAGES = json.dumps(
+    {
+        "error": {
+            "message": "This model does not serve the Messages API: use /v1/chat/completions.",
+            "type": "not_found_error",
+        },
+        "type": "error",
+    }
 )
 _UNKNOWN = _error("model_not_found", "The model does not exist.", "model")
 _WRITTEN = _error("method_not_allowed", "The method must be GET.")
@@ -95,11 +104,26 @@ def catalogue_objects(
     models: dict[str, list[str]],
     replicas: int,
     path: str = CATALOGUE_PATH,
+    *,
+    refuses_messages: bool = False,
 ) -> list[Manifest]:
-    """Return the catalog's ConfigMap, Deployment, budget and Service, in creation order."""
+    """Return the catalog's ConfigMap, Deployment, budget and Service, in creation order.
+
+    Args:
+        name: Name of the objects.
+        namespace: Their namespace.
+        models: Served model name to the names of its adapters.
+        replicas: Replicas of the Deployment.
+        path: Path of the list.
+        refuses_messages: Whether a model has no Messages API.
+    """
     labels = labels_for(name, COMPONENT)
     listed = f"    location = {CATALOGUE_PATH} "
     server = _SERVER.replace(listed, f"{_single(models, path)}    location = {path} ")
+    if refuses_messages:
+        refused = "    location /v1/responses "
+        messages = f"    location /v1/messages {{ return 404 '{_NO_MESSAGES}'; }}\n"
+        server = server.replace(refused, f"{messages}{refused}")
     if (own := health_path(path)) != HEALTH_PATH:
         probes = f"    location = {HEALTH_PATH} "
         server = server.replace(probes, f"    location = {own} {_OK}\n{probes}")

@@ -28,6 +28,10 @@ RESPONSES_PATH = "/v1/responses"
 knows only `prompt` and `messages`). The catalog rejects it in OpenAI's error format."""
 PROMPT_PATHS = ("/v1/chat/completions", "/v1/completions", RESPONSES_PATH)
 """Paths that clients of a model with live adapters may call."""
+MESSAGES_PATH = "/v1/messages"
+"""Path of Anthropic's API, which the picker of prefill and decode replicas cannot read either."""
+MESSAGES_PATHS = (MESSAGES_PATH, f"{MESSAGES_PATH}/count_tokens")
+"""Paths of Anthropic's API that clients of a model with live adapters may call."""
 EMBEDDINGS_PATH = "/v1/embeddings"
 EDITS_PATH = "/v1/images/edits"
 """Path of image models whose bodies can be forms, which Apigee's policies do not read."""
@@ -123,7 +127,7 @@ class RoutedModel:
             return [{"type": "Exact", "value": f"{own}{path}"} for path in _PREDICTIVE_PATHS]
         if not self.has_live_adapters or self.engine == "diffusion":
             return [{"type": "PathPrefix", "value": "/v1"}]
-        return [{"type": "Exact", "value": path} for path in PROMPT_PATHS]
+        return [{"type": "Exact", "value": path} for path in (*PROMPT_PATHS, *MESSAGES_PATHS)]
 
     @property
     def has_roles(self) -> bool:
@@ -293,14 +297,17 @@ def catalogue_route(
     models: Sequence[RoutedModel] = (),
     gateway_namespace: str | None = None,
 ) -> Manifest:
-    """Return the route of the model list, probes and the Responses API of models without it.
+    """Return the route of the model list, probes, and the APIs that a model's picker cannot read.
 
     An exact path and a longer prefix take precedence over every model's prefix.
     """
     backends = [api("service").reference(name, port=port, weight=1)]
     unread = [each for model in models if model.has_roles for each in model.served_names]
-    prefix = {"type": "PathPrefix", "value": RESPONSES_PATH}
-    refused = [{**name_match(each), "path": prefix} for each in unread]
+    refused = [
+        {**name_match(each), "path": {"type": "PathPrefix", "value": unreadable}}
+        for unreadable in (RESPONSES_PATH, MESSAGES_PATH)
+        for each in unread
+    ]
     listed: list[Manifest] = [
         {"path": {"type": "PathPrefix", "value": path}},
         {"path": {"type": "Exact", "value": health_path(path)}},

@@ -12,6 +12,7 @@ from gke_inference.gateway.inference_gateway import (
     RoutedModelArgs,
 )
 from gke_inference.intent.words import Task
+from twin.cluster.agent.launching.static_server import Answer, Site
 
 CUSTOM = {
     "pool": "kubernetes:inference.networking.k8s.io/v1:InferencePool",
@@ -74,3 +75,11 @@ def named(recorder, type_name, name) -> dict[str, Any]:
     ]
     assert len(found) == 1
     return found[0]
+
+
+def answer_of(site: Site, path: str, method: str = "GET") -> Answer:
+    location = site.find(path)
+    assert location is not None
+    found = location.answer(method)
+    assert found is not None
+    return found

@@ -17,11 +17,12 @@ from tests.contract.components_k8s.gateway_args import (
     DEPLOYMENT,
     EMBED,
     LLAMA,
+    answer_of,
     args,
     build,
     named,
 )
-from twin.cluster.agent.launching.static_server import Answer, Site, read_site
+from twin.cluster.agent.launching.static_server import read_site
 from twin.providers.gcp.checks.validate import validate_inputs
 
 
@@ -307,14 +308,6 @@ def test_the_catalogue_lists_every_model_and_adapter(recorder):
             {"path": {"type": "Exact", "value": "/healthz"}},
         ]
     ]
-
-
-def answer_of(site: Site, path: str, method: str = "GET") -> Answer:
-    location = site.find(path)
-    assert location is not None
-    found = location.answer(method)
-    assert found is not None
-    return found
 
 
 def test_one_model_or_adapter_is_answered_with_its_entry_of_the_list(recorder):

@@ -1,5 +1,7 @@
 """The gateway in front of a pool of prefill and decode replicas."""
 
+import json
+
 import pulumi
 import pytest
 import yaml
@@ -10,6 +12,8 @@ from gke_inference.gateway.inference_gateway import (
     InferenceGatewayArgs,
     RoutedModelArgs,
 )
+from tests.contract.components_k8s.gateway_args import answer_of, named
+from twin.cluster.agent.launching.static_server import read_site
 
 LLAMA: RoutedModelArgs = {
     "model_name": "llama-3.1-8b",
@@ -77,7 +81,7 @@ def test_the_pool_is_closed_while_nobody_empties_forged_headers(recorder):
     assert recorder.one(POOL).inputs["spec"]["endpointPickerRef"]["failureMode"] == "FailClose"
 
 
-def test_the_responses_api_of_a_model_with_roles_is_refused_by_the_catalogue(recorder):
+def test_the_apis_that_a_picker_of_roles_cannot_read_are_refused_by_the_catalogue(recorder):
     build(recorder, adapters=["sql"])
     routes = recorder.all("kubernetes:gateway.networking.k8s.io/v1:HTTPRoute")
     catalogue = next(
@@ -87,7 +91,16 @@ def test_the_responses_api_of_a_model_with_roles_is_refused_by_the_catalogue(rec
     assert refused["backendRefs"][0]["name"] == "inference-catalogue"
     assert [
         (match["headers"][0]["value"], match["path"]["value"]) for match in refused["matches"]
-    ] == [("llama-3.1-8b", "/v1/responses"), ("sql", "/v1/responses")]
+    ] == [
+        ("llama-3.1-8b", "/v1/responses"),
+        ("sql", "/v1/responses"),
+        ("llama-3.1-8b", "/v1/messages"),
+        ("sql", "/v1/messages"),
+    ]
+    config_map = "kubernetes:core/v1:ConfigMap"
+    data = named(recorder, config_map, "inference-catalogue")["data"]
+    status, text = answer_of(read_site(data["default.conf"]), "/v1/messages/count_tokens", "POST")
+    assert (status, json.loads(text)["error"]["type"]) == (404, "not_found_error")
 
 
 def test_llmds_picker_gets_metric_names_by_flag(recorder):

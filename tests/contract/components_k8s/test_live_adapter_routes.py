@@ -32,6 +32,8 @@ def test_only_the_paths_of_prompts_are_routed_as_engines_load_what_they_are_told
     assert paths == {
         ("Exact", "/v1/chat/completions"),
         ("Exact", "/v1/completions"),
+        ("Exact", "/v1/messages"),
+        ("Exact", "/v1/messages/count_tokens"),
         ("Exact", "/v1/responses"),
     }
 

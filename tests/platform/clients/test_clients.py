@@ -7,11 +7,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import anthropic
 import openai
 import pytest
 
 from scripts.clients.reconcile import SLACK
 from tests.platform import example_checkout
+from tests.platform.clients import apis
 from tests.platform.example_checkout import output_of
 from tests.platform.gate import until_keys_are_read
 from twin.host.paths import TwinPaths
@@ -46,6 +48,20 @@ def client():
             http = made.enter_context(openai.DefaultHttpxClient(trust_env=False))
             return openai.OpenAI(
                 base_url=f"{endpoint}/v1", api_key=key, max_retries=0, http_client=http
+            )
+
+        yield make
+
+
+@pytest.fixture
+def speaker():
+    """Makes a client of Anthropic's API."""
+    with ExitStack() as made:
+
+        def make(endpoint: str, key: str) -> anthropic.Anthropic:
+            http = made.enter_context(anthropic.DefaultHttpxClient(trust_env=False))
+            return anthropic.Anthropic(
+                base_url=endpoint, api_key=key, max_retries=0, http_client=http
             )
 
         yield make
@@ -94,6 +110,28 @@ def usage(paths: TwinPaths) -> list[dict]:
     return [found for line in lines if "prompt_tokens" in (found := json.loads(line))]
 
 
+def check_apis(paths: TwinPaths, endpoint: str, key: str, assistant: openai.OpenAI, make) -> None:
+    """Use the APIs of messages and responses, and find what they used in the records."""
+    speaker = make(endpoint, key)
+    tokens = apis.use_responses(assistant) + apis.use_messages(speaker)
+    records = [one for one in usage(paths) if one["model"] == apis.MODEL and one["status"] == 200]
+    assert sum(one["completion_tokens"] for one in records) == tokens
+    assert not any(one["estimated"] for one in records)
+    apis.leave_a_message(speaker)
+
+    def left() -> dict[str, Any] | None:
+        found = [one for one in usage(paths) if one["model"] == apis.MODEL and one["estimated"]]
+        return found[0] if found else None
+
+    assert 0 < eventually(left, 30)["completion_tokens"] < 4000
+    assert apis.refusals(speaker) == [
+        ("NotFoundError", "not_found_error"),
+        ("BadRequestError", "invalid_request_error"),
+    ]
+    wrong = apis.error_of(make(endpoint, "none"), apis.MODEL, apis.QUESTION)
+    assert wrong == ("AuthenticationError", "authentication_error")
+
+
 def compared(checkout: Path, paths: TwinPaths) -> tuple[int, dict[str, dict[str, Any]]]:
     """Return the exit code of `clients reconcile`, and its rows of the model by kind."""
     arguments = ("clients", "reconcile", *STACK, "-o", "json")
@@ -128,7 +166,7 @@ def check_records(checkout: Path, paths: TwinPaths, assistant: openai.OpenAI) ->
 
 
 def test_teams_have_keys_models_limits_and_records_of_what_they_used(
-    checkout, paths, client, series_are_recorded
+    checkout, paths, client, speaker, series_are_recorded
 ):
     up = output_of(checkout, paths, "up", *STACK)
     assert "Models   llama-3.1-8b, support" in up, "up lends itself a key of a team"
@@ -152,6 +190,8 @@ def test_teams_have_keys_models_limits_and_records_of_what_they_used(
     with pytest.raises(openai.AuthenticationError):
         ask(client(endpoint, "none"))
 
+    check_apis(paths, endpoint, key, assistant, speaker)
+
     assert cache_status(assistant) == "gke-inference; fwd=miss"
     assert cache_status(assistant).startswith("gke-inference; hit")
 
@@ -160,6 +200,8 @@ def test_teams_have_keys_models_limits_and_records_of_what_they_used(
     until_keys_are_read(paths)
     with pytest.raises(openai.RateLimitError, match="has used its tokens for this month"):
         ask_again_and_again(other)
+    spent = apis.error_of(speaker(endpoint, batch), MODEL, apis.QUESTION)
+    assert spent == ("RateLimitError", "rate_limit_error")
     ask(assistant)  # another team's month is its own
 
     check_records(checkout, paths, assistant)

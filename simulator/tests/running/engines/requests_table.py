@@ -19,6 +19,7 @@ FORMAT = {"type": "json_schema", "name": "answer", "schema": PARAMETERS}
 SCHEMA = {"type": "json_schema", "json_schema": {"name": "answer", "schema": PARAMETERS}}
 TOOL = {"type": "function", "function": {"name": "look", "parameters": PARAMETERS}}
 CALL = {"type": "function", "function": {"name": "look"}}
+TYPED = {"name": "look", "input_schema": PARAMETERS}
 FORCED = {
     "tools": [{"type": "function", "name": "look", "parameters": PARAMETERS}],
     "tool_choice": {"type": "function", "name": "look"},
@@ -63,6 +64,11 @@ def response(name: str, **fields: Any) -> Case:
     return Case(
         name, "/v1/responses", {k: v for k, v in {**body, **fields}.items() if v is not ...}
     )
+
+
+def message(name: str, path: str = "/v1/messages", **fields: Any) -> Case:
+    body = {"model": MODEL, "messages": CHAT, "max_tokens": 8}
+    return Case(name, path, {k: v for k, v in {**body, **fields}.items() if v is not ...})
 
 
 CASES = [
@@ -150,6 +156,15 @@ CASES = [
     response("a response of a reasoning model", reasoning={"effort": "low"}, user="ada"),
     Case("a response that is not stored", "/v1/responses/resp_1", method="GET"),
     Case("no response to cancel", "/v1/responses/resp_1/cancel"),
+    message("a message", system="Be short."),
+    message("a streamed message", stream=True),
+    message("a message that must call", max_tokens=100, tools=[TYPED], tool_choice={"type": "any"}),
+    message("a message without a limit", max_tokens=...),
+    message("a message of nobody", messages=[{"role": "tool", "content": "x"}]),
+    message("a message of an unknown model", model="gpt-9"),
+    message("more than the context in a message", max_tokens=5000),
+    message("the tokens of a message", "/v1/messages/count_tokens", max_tokens=...),
+    message("the tokens for an unknown model", "/v1/messages/count_tokens", model="gpt-9"),
     Case("tokens with their text", "/tokenize", {"prompt": "text", "return_token_strs": True}),
     Case("tokens that are text", "/detokenize", {"model": MODEL, "tokens": "x"}),
     Case("text of tokens of an unknown model", "/detokenize", {"model": "gpt-9", "tokens": [40]}),

@@ -79,6 +79,17 @@ def test_the_responses_api_reaches_an_engine():
     assert (status, body["error"]["param"]) == (400, "input")
 
 
+@pytest.mark.usefixtures("models")
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/messages/count_tokens"])
+def test_the_picker_reads_messages_of_anthropics_api_as_a_chat(path):
+    blocks = [{"type": "text", "text": "hi"}, {"type": "tool_result", "content": [{"a": 1}]}]
+    messages = [{"role": "user", "content": blocks}]
+    status, _, body = ask("llama-8b", f"{path}?beta=true", prompt=None, messages=messages)
+    assert (status, body["path"]) == (200, path)
+    status, _, body = ask("llama-8b", path, prompt=None)
+    assert (status, body["type"], body["error"]["type"]) == (400, "error", "invalid_request_error")
+
+
 def test_an_unknown_model_is_answered_in_the_shape_of_openai_errors():
     status, headers, body = ask("gpt-9")
     assert status == 404

@@ -1,4 +1,5 @@
-// Package apierror creates errors in the OpenAI format, which every OpenAI client understands.
+// Package apierror creates errors in the format of the API that a client called: OpenAI's, Anthropic's, or that of
+// the Open Inference Protocol.
 package apierror
 
 import (
@@ -8,9 +9,11 @@ import (
 	"strconv"
 
 	"google.golang.org/grpc/codes"
+
+	"gke-inference/gateway/internal/paths"
 )
 
-// Error is a response in OpenAI's error format.
+// Error is a response to a request that failed; in OpenAI's format if no other is set.
 type Error struct {
 	Status  int
 	Type    string
@@ -21,12 +24,42 @@ type Error struct {
 	IsPlain bool
 	// IsGRPC is whether the response is that of a gRPC call: a status with the message.
 	IsGRPC bool
+	// IsAnthropics is whether the body has the form of Anthropic's API, which has no code.
+	IsAnthropics bool
 	// Headers are further headers of the response, by lowercase name.
 	Headers map[string]string
 }
 
 // Error returns the code and the message.
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
+
+// On returns the error in the format of the API that a path belongs to.
+func (e *Error) On(path string) *Error {
+	made := *e
+	made.IsPlain, made.IsGRPC = paths.IsInference(path), paths.IsCall(path)
+	made.IsAnthropics = paths.IsMessages(path)
+	return &made
+}
+
+// anthropicTypes are the types of Anthropic's errors by status (platform.claude.com/docs/en/api/errors).
+var anthropicTypes = map[int]string{
+	http.StatusUnauthorized: "authentication_error", http.StatusForbidden: "permission_error",
+	http.StatusNotFound: "not_found_error", http.StatusRequestEntityTooLarge: "request_too_large",
+	http.StatusTooManyRequests: "rate_limit_error", http.StatusGatewayTimeout: "timeout_error",
+	http.StatusServiceUnavailable: "overloaded_error",
+}
+
+func (e *Error) anthropicType() string {
+	kind, isKnown := anthropicTypes[e.Status]
+	switch {
+	case isKnown:
+		return kind
+	case e.Status < http.StatusInternalServerError:
+		return "invalid_request_error"
+	default:
+		return "api_error"
+	}
+}
 
 // Body returns the JSON body.
 func (e *Error) Body() []byte {
@@ -35,6 +68,12 @@ func (e *Error) Body() []byte {
 	}
 	if e.IsPlain {
 		if body, err := json.Marshal(map[string]string{"error": e.Message}); err == nil {
+			return body
+		}
+	}
+	if e.IsAnthropics {
+		inner := map[string]string{"type": e.anthropicType(), "message": e.Message}
+		if body, err := json.Marshal(map[string]any{"type": "error", "error": inner}); err == nil {
 			return body
 		}
 	}

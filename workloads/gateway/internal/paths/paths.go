@@ -13,6 +13,8 @@ const (
 	Embeddings  = "/v1/embeddings"
 	Responses   = "/v1/responses"
 	Messages    = "/v1/messages"
+	// CountTokens counts the tokens of a prompt of Messages, and generates nothing.
+	CountTokens = "/v1/messages/count_tokens"
 	Rerank      = "/v1/rerank"
 	Score       = "/v1/score"
 	Images      = "/v1/images/generations"
@@ -24,8 +26,27 @@ const (
 
 // prompts are the paths on which an engine serves the model that the body names.
 var prompts = map[string]bool{
-	Chats: true, Completions: true, Embeddings: true, Responses: true, Messages: true, Rerank: true, Score: true,
-	Images: true, Edits: true, Videos: true,
+	Chats: true, Completions: true, Embeddings: true, Responses: true, Messages: true, CountTokens: true,
+	Rerank: true, Score: true, Images: true, Edits: true, Videos: true,
+}
+
+// IsMessages reports whether a path is of Anthropic's Messages API, whose errors have another form.
+func IsMessages(path string) bool { return path == Messages || strings.HasPrefix(path, Messages+"/") }
+
+// asChat is a query that nothing but a picker reads.
+const asChat = "?picked-as=" + Chats
+
+// Picked returns the path by which a picker reads the body of a request. The picker of
+// gateway-api-inference-extension v1.5.0 takes every path with another end than those of OpenAI's API for a
+// completion, and refuses a body without `prompt` (pkg/epp/framework/plugins/requesthandling/parsers/openai). It
+// looks at the end of the whole path, with its query, so that a query makes messages a chat, which they are for it:
+// a list with roles and contents. llm-d-router has a parser for messages, and reads no query
+// (pkg/epp/framework/common/request, GetRequestPath).
+func Picked(path string) string {
+	if path == Messages || path == CountTokens {
+		return path + asChat
+	}
+	return path
 }
 
 // predictive are the paths of one model in the Open Inference Protocol that clients may call. They have only

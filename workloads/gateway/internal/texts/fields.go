@@ -14,6 +14,10 @@ var (
 		"guided_json", "guided_regex", "guided_choice", "guided_grammar", "thinking_token_budget", "stream_interval",
 		"logprobs", "top_logprobs", "prompt_logprobs", "return_token_ids", "return_tokens_as_token_ids", "cache_salt",
 	}
+	messages = []string{
+		"messages", "system", "tools", "tool_choice", "stop_sequences", "thinking", "metadata", "output_config",
+		"chat_template_kwargs", "cache_control", "context_management", "service_tier",
+	}
 	common = []string{"model", "user", "stream", "truncate_prompt_tokens", "truncation_side", "add_special_tokens", "cache_salt"}
 
 	accepted = map[string]map[string]bool{
@@ -28,10 +32,8 @@ var (
 			"input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "max_tool_calls", "reasoning", "text",
 			"include", "truncation", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key",
 		}),
-		paths.Messages: set(sampling, []string{
-			"messages", "system", "tools", "tool_choice", "stop_sequences", "thinking", "metadata", "output_config",
-			"chat_template_kwargs",
-		}),
+		paths.Messages:    set(sampling, messages),
+		paths.CountTokens: set(common, messages),
 		paths.Embeddings: set(common, []string{
 			"input", "messages", "dimensions", "encoding_format", "chat_template_kwargs", "add_generation_prompt",
 			"continue_final_message", "normalize", "use_activation",
@@ -77,10 +79,11 @@ var (
 
 // roles are those that the messages of each path can have. Templates write them into the prompt.
 var roles = map[string]map[string]bool{
-	paths.Chats:      set([]string{"system", "developer", "user", "assistant", "tool", "function"}),
-	paths.Responses:  set([]string{"system", "developer", "user", "assistant"}),
-	paths.Messages:   set([]string{"system", "user", "assistant"}),
-	paths.Embeddings: set([]string{"system", "developer", "user", "assistant"}),
+	paths.Chats:       set([]string{"system", "developer", "user", "assistant", "tool", "function"}),
+	paths.Responses:   set([]string{"system", "developer", "user", "assistant"}),
+	paths.Messages:    set([]string{"system", "user", "assistant"}),
+	paths.CountTokens: set([]string{"system", "user", "assistant"}),
+	paths.Embeddings:  set([]string{"system", "developer", "user", "assistant"}),
 }
 
 // words are the values that are not read as texts, by their key. A template or an engine compares them.
@@ -90,7 +93,14 @@ var words = map[string]map[string]bool{
 		"base64", "url", "message", "function", "function_call", "function_call_output", "tool_use", "tool_result",
 		"reasoning", "reasoning_text", "summary_text", "refusal", "thinking", "document", "json_object", "json_schema",
 		"object", "string", "number", "integer", "boolean", "array", "null", "auto", "any", "tool", "none", "ephemeral",
-		"custom", "enabled", "disabled", "adaptive",
+		"custom", "enabled", "disabled", "adaptive", "redacted_thinking", "tool_reference", "tool_addition", "tool_removal",
+		"tool_definition", "message_start", "message_delta", "message_stop", "content_block_start", "content_block_stop", "ping",
+		"response.created", "response.in_progress", "response.completed", "response.incomplete", "response.queued",
+		"response.output_item.added", "response.output_item.done", "response.content_part.added",
+		"response.content_part.done", "response.output_text.done", "response.refusal.done",
+		"response.function_call_arguments.done", "response.reasoning_text.done", "response.reasoning_part.added",
+		"response.reasoning_part.done", "response.reasoning_summary_part.added", "response.reasoning_summary_part.done",
+		"response.reasoning_summary_text.done",
 	}),
 	"detail":           set([]string{"auto", "low", "high"}),
 	"format":           set([]string{"wav", "mp3", "flac", "ogg", "opus"}),
@@ -133,7 +143,8 @@ var keys = set(sampling, common, drawing, editing, []string{
 	"additionalProperties", "$ref", "$defs", "$schema", "definitions", "minimum", "maximum", "minLength", "maxLength",
 	"minItems", "maxItems", "uniqueItems", "pattern", "strict", "json_schema", "schema", "input_schema", "cache_control",
 	"ttl", "is_error", "tool_use_id", "annotations", "json", "regex", "choice", "grammar", "budget_tokens",
-	"enable_thinking", "generate_summary", "uuid",
+	"enable_thinking", "generate_summary", "uuid", "context_management", "display", "disable_parallel_tool_use", "tool_name",
+	"tool", "definition", "format", "service_tier",
 }, answerKeys)
 
 // answerKeys are further names of answers.
@@ -147,7 +158,8 @@ var answerKeys = []string{
 	"relevance_score", "score", "embedding", "multi_modal", "b64_json", "revised_prompt", "error", "incomplete_details",
 	"reason", "previous_response_id", "conversation", "prompt", "background", "billing", "max_tool_calls", "item_id",
 	"content_index", "output_index", "caller", "namespace", "phase", "async", "defer_loading", "allowed_callers",
-	"output_schema", "moderation", "parsed", "context", "mode",
+	"output_schema", "moderation", "parsed", "context", "mode", "content_block", "delta", "response", "item", "part",
+	"sequence_number", "summary_index",
 }
 
 // repeated are fields of an answer that repeat its texts in a form that no guard can read.

@@ -37,7 +37,12 @@ var requests = map[string]string{
 		{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + png + `"}},{"type":"document","source":{"type":"text","media_type":"text/plain","data":"d"},"title":"t","context":"c"}]},
 		{"role":"assistant","content":[{"type":"thinking","thinking":"h","signature":"g"},{"type":"tool_use","id":"toolu_1","name":"f","input":{"q":"x"}}]},
 		{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"r","is_error":false}]}],
-		"tools":[{"name":"f","description":"d","input_schema":{"type":"object","properties":{"q":{"type":"string"}}}}],"stop_sequences":["z"],"metadata":{"user_id":"u"}}`,
+		"tools":[{"name":"f","description":"d","input_schema":{"type":"object","properties":{"q":{"type":"string"}}}}],"stop_sequences":["z"],"metadata":{"user_id":"u"},
+		"thinking":{"type":"enabled","budget_tokens":1024,"display":"summarized"},"tool_choice":{"type":"tool","name":"f","disable_parallel_tool_use":true},
+		"output_config":{"effort":"low","format":{"type":"json_schema","schema":{"type":"object"}}},"context_management":{"edits":[{"type":"e"}]}}`,
+	paths.CountTokens: `{"model":"m","system":"s","messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"a"}]}]},
+		{"role":"system","content":[{"type":"tool_addition","tool":{"type":"tool_definition","definition":{"name":"f","description":"d","input_schema":{}}}}]},
+		{"role":"assistant","content":[{"type":"redacted_thinking","data":"x"}]}],"tools":[{"name":"f","input_schema":{"type":"object"}}]}`,
 	paths.Embeddings: `{"model":"m","input":["a","b"],"encoding_format":"float","user":"u"}`,
 	paths.Rerank:     `{"model":"m","query":"q","documents":["d",{"text":"e"}],"top_n":1}`,
 	paths.Score:      `{"model":"m","text_1":"a","text_2":["b","c"]}`,
@@ -187,6 +192,10 @@ func TestWhatAGuardDoesNotKnowIsRefusedByName(t *testing.T) {
 
 func TestTheTextsOfAMessageHaveItsRoleWhateverItsPartsSay(t *testing.T) {
 	body := `{"model":"m","messages":[{"content":[{"type":"text","role":"system","text":"a"}],"role":"user"},{"role":"system","content":"b"}],"user":"c"}`
+	told, _ := Request(paths.Messages, []byte(`{"model":"m","system":[{"type":"text","text":"s"}],"messages":[]}`), false)
+	if len(told) != 1 || told[0].Role != "system" {
+		t.Errorf("got %v", told)
+	}
 	found, refused := Request(paths.Chats, []byte(body), false)
 	var got []string
 	for _, one := range found {

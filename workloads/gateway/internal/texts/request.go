@@ -68,8 +68,19 @@ func (r *request) field(key jsonwalk.Span) {
 		r.List(func(at int) { r.message(fmt.Sprintf("%s[%d]", name, at)) })
 	case name == "prompt" || name == "input":
 		r.prompt(name)
+	case name == "system" || name == "instructions":
+		first := len(r.found)
+		r.value(name)
+		r.setRole(first, "system")
 	default:
 		r.value(name)
+	}
+}
+
+// setRole sets the role of the texts from one on.
+func (r *request) setRole(first int, role string) {
+	for at := first; at < len(r.found); at++ {
+		r.found[at].Role = role
 	}
 }
 
@@ -111,9 +122,7 @@ func (r *request) message(where string) {
 			role = r.Text(span)
 		}
 	})
-	for at := first; at < len(r.found); at++ {
-		r.found[at].Role = role
-	}
+	r.setRole(first, role)
 }
 
 // item reads a value directly inside a list of prompts: a text, and not token IDs.

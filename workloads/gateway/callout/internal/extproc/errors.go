@@ -10,6 +10,7 @@ import (
 
 	"gke-inference/gateway/callout/internal/openai"
 	"gke-inference/gateway/internal/calls"
+	"gke-inference/gateway/internal/paths"
 )
 
 // maxErrorBytes limits an error response that is held until it is complete.
@@ -68,7 +69,7 @@ func (e *exchange) translated(body []byte, isWhole bool) *openai.Error {
 	_, pickers, isPickers := strings.Cut(text, pickersText)
 	pickers = pickersText + strings.TrimSpace(pickers)
 	switch {
-	case !isPickers && isJSON && isOpenAIs:
+	case !isPickers && isJSON && isOpenAIs && !(paths.IsMessages(e.path) && text != ""):
 		return nil
 	case strings.HasPrefix(pickers, fullText), strings.HasPrefix(pickers, waitedText):
 		return openai.Overloaded()

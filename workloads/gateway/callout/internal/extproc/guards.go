@@ -94,7 +94,7 @@ func (e *exchange) guardAnswer(isStream bool, headers *extproc.HeaderMutation) b
 	}
 	headers.RemoveHeaders = append(headers.RemoveHeaders, contentLength, "etag", "accept-ranges")
 	if isStream {
-		e.guarded.stream = guard.NewStream(e.stream.Context(), checks)
+		e.guarded.stream = guard.NewStream(e.stream.Context(), e.path, checks)
 		return false
 	}
 	e.guarded.answer, e.guarded.headers, e.guarded.isWaiting = checks, headers, true

@@ -102,6 +102,8 @@ func kindOf(method, path string, hasBatches bool) (requestKind, *openai.Error) {
 	isList := path == modelsPath || teamModels.MatchString(path)
 	isOne := strings.HasPrefix(path, modelsPath+"/")
 	switch {
+	case strings.HasPrefix(path, paths.Responses+"/"):
+		return prompt, openai.NotStored()
 	case paths.IsPrompt(path) && method == http.MethodPost:
 		return prompt, nil
 	case isList && method == http.MethodGet:
@@ -361,7 +363,8 @@ func (e *exchange) admit(now time.Time) *openai.Error {
 	}
 }
 
-// limitHeaders returns the team's remaining limits, with the header names of the OpenAI API.
+// limitHeaders returns the team's remaining limits, with the header names of the API: Anthropic's has the time of the
+// reset, OpenAI's the time until then (platform.claude.com/docs/en/api/rate-limits).
 func (e *exchange) limitHeaders() map[string]string {
 	found := map[string]string{}
 	if e.team == nil || e.kind != prompt && e.kind != predictive || e.request.Model == "" {
@@ -375,8 +378,14 @@ func (e *exchange) limitHeaders() map[string]string {
 		if limit == 0 {
 			return
 		}
-		found["x-ratelimit-limit-"+name] = strconv.FormatInt(limit, 10)
-		found["x-ratelimit-remaining-"+name] = strconv.FormatInt(max(0, limit-used), 10)
+		most, left := strconv.FormatInt(limit, 10), strconv.FormatInt(max(0, limit-used), 10)
+		if paths.IsMessages(e.path) {
+			prefix := "anthropic-ratelimit-" + name
+			found[prefix+"-limit"], found[prefix+"-remaining"] = most, left
+			found[prefix+"-reset"] = time.Now().Add(retry).UTC().Format(time.RFC3339)
+			return
+		}
+		found["x-ratelimit-limit-"+name], found["x-ratelimit-remaining-"+name] = most, left
 		found["x-ratelimit-reset-"+name] = retry.Round(time.Millisecond).String()
 	}
 	add("requests", e.team.RequestsPerMinute, e.decision.UsedRequests)

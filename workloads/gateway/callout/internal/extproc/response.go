@@ -193,8 +193,7 @@ func permittedModels(list []byte, permits func(string) bool) []byte {
 // refuse responds to the client; the gateway makes no more calls for the request.
 func (e *exchange) refuse(fault *openai.Error) error {
 	e.refusedBy, e.status = fault.Code, fault.Status
-	fault.IsPlain, fault.IsGRPC = paths.IsInference(e.path), paths.IsCall(e.path)
-	return e.stream.Send(calls.Refusal("callout", fault, e.limitHeaders()))
+	return e.stream.Send(calls.Refusal("callout", fault.On(e.path), e.limitHeaders()))
 }
 
 // finish settles and records the request, once. isComplete is whether the whole response has passed.
@@ -238,6 +237,9 @@ func (e *exchange) finish(isComplete bool) {
 // engine has generated since then, or what it has probably generated of an answer that nobody reads.
 func (e *exchange) used(isComplete bool) (used openai.Usage, isEstimated bool) {
 	size := e.request.Size
+	if e.path == paths.CountTokens {
+		return openai.Usage{}, false
+	}
 	if e.answer == nil {
 		if e.kind != prompt || !e.decided || isComplete || e.status != 0 {
 			return openai.Usage{}, false

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gke-inference/gateway/callout/internal/config"
+	"gke-inference/gateway/internal/paths"
 	"gke-inference/gateway/internal/texts"
 )
 
@@ -133,7 +134,7 @@ func read(t *testing.T, out string) (texts, reasons map[int]string, hasDone bool
 
 func TestAStreamPassesInWindowsAndNothingIsLost(t *testing.T) {
 	guard, counted := start(t), counts{}
-	stream := NewStream(context.Background(), guard.checks("closed", counted))
+	stream := NewStream(context.Background(), paths.Chats, guard.checks("closed", counted))
 	text := strings.Repeat("Grüße, all is well here. ", 80)
 	out := string(stream.Pass([]byte(role))) + words(stream, 0, text)
 	if early, _, _ := read(t, out); len(early[0]) < len(text)/2 || !strings.HasPrefix(text, early[0]) {
@@ -152,7 +153,7 @@ func TestAStreamPassesInWindowsAndNothingIsLost(t *testing.T) {
 func TestWhatIsMaskedIsNeverCutByAWindow(t *testing.T) {
 	for lead := 0; lead < 400; lead += 7 {
 		guard, counted := start(t), counts{}
-		stream := NewStream(context.Background(), guard.checks("closed", counted))
+		stream := NewStream(context.Background(), paths.Chats, guard.checks("closed", counted))
 		text := strings.Repeat("ab ", lead/3) + "4111 1111 1111 1111" + strings.Repeat(" cd", 150)
 		out := words(stream, 0, text) + string(stream.Pass([]byte(stop+done)))
 		texts, _, _ := read(t, out)
@@ -167,7 +168,7 @@ func TestWhatIsMaskedIsNeverCutByAWindow(t *testing.T) {
 
 func TestABlockedStreamEndsWithWhatWasCleanAndAReason(t *testing.T) {
 	guard, counted := start(t), counts{}
-	stream := NewStream(context.Background(), guard.checks("closed", counted))
+	stream := NewStream(context.Background(), paths.Chats, guard.checks("closed", counted))
 	clean := strings.Repeat("a clean sentence, then ", 40)
 	out := string(stream.Pass([]byte(role))) + words(stream, 0, clean+"a forbidden word"+strings.Repeat(" and more", 60))
 	out += string(stream.Pass([]byte(stop+used+done))) + string(stream.Rest())
@@ -190,7 +191,7 @@ func TestAStreamThatComesInOnePieceIsCutWhereItTurnsBadToo(t *testing.T) {
 	for _, word := range strings.SplitAfter(clean+"a forbidden word"+strings.Repeat(" and more", 60), " ") {
 		fmt.Fprintf(&whole, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%q},\"finish_reason\":null}]}\n\n", word)
 	}
-	stream := NewStream(context.Background(), guard.checks("closed", counted))
+	stream := NewStream(context.Background(), paths.Chats, guard.checks("closed", counted))
 	out := string(stream.Pass([]byte(role+whole.String()+stop+used+done))) + string(stream.Rest())
 	texts, reasons, hasDone := read(t, out)
 	if reasons[0] != "content_filter" || !hasDone || !strings.HasPrefix(clean, texts[0]) || len(texts[0]) < len(clean)/2 {
@@ -200,7 +201,7 @@ func TestAStreamThatComesInOnePieceIsCutWhereItTurnsBadToo(t *testing.T) {
 
 func TestChoicesOfAStreamAreCheckedEachOnItsOwn(t *testing.T) {
 	guard, counted := start(t), counts{}
-	stream := NewStream(context.Background(), guard.checks("closed", counted))
+	stream := NewStream(context.Background(), paths.Chats, guard.checks("closed", counted))
 	var out strings.Builder
 	for at := range 60 {
 		out.WriteString(words(stream, at%2, fmt.Sprintf("%d.", at)))
@@ -220,7 +221,7 @@ func TestChoicesOfAStreamAreCheckedEachOnItsOwn(t *testing.T) {
 
 func TestCallsOfToolsAreTextsAsWell(t *testing.T) {
 	guard, counted := start(t), counts{}
-	stream := NewStream(context.Background(), guard.checks("closed", counted))
+	stream := NewStream(context.Background(), paths.Chats, guard.checks("closed", counted))
 	begin := `data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","type":"function","function":{"name":"f","arguments":""}}]}}]}` + "\n\n"
 	part := `data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"card\":\"4111 1111 1111 1111\"}"}}]}}]}` + "\n\n"
 	first := string(stream.Pass([]byte(begin)))
@@ -240,12 +241,12 @@ func TestCompletionsAreMaskedAndBlockedLikeChats(t *testing.T) {
 	}
 	end := `data: {"object":"text_completion","choices":[{"index":0,"text":"1111.","finish_reason":"stop"}]}` + "\n\n"
 	guard, counted := start(t), counts{}
-	stream := NewStream(context.Background(), guard.checks("closed", counted))
+	stream := NewStream(context.Background(), paths.Chats, guard.checks("closed", counted))
 	out := string(stream.Pass([]byte(piece("It is 4111 1111 ") + piece("1111 ") + end + done)))
 	if strings.Contains(out, "4111") || !strings.Contains(out, `"text":"It is <CARD>."`) || !strings.Contains(out, `"finish_reason":"stop"`) {
 		t.Errorf("got %q", out)
 	}
-	stream = NewStream(context.Background(), guard.checks("closed", counted))
+	stream = NewStream(context.Background(), paths.Chats, guard.checks("closed", counted))
 	out = string(stream.Pass([]byte(piece("a forbidden word") + end + done)))
 	want := `data: {"choices":[{"finish_reason":"content_filter","index":0,"text":""}],"object":"text_completion"}` + "\n\n" + done
 	if out != want {
@@ -255,7 +256,7 @@ func TestCompletionsAreMaskedAndBlockedLikeChats(t *testing.T) {
 
 func TestThoughtsAndAnswersAreCheckedApart(t *testing.T) {
 	guard, counted := start(t), counts{}
-	stream := NewStream(context.Background(), guard.checks("closed", counted))
+	stream := NewStream(context.Background(), paths.Chats, guard.checks("closed", counted))
 	thought := `data: {"choices":[{"index":0,"delta":{"reasoning_content":"think 4111 1111 1111 1111"}}]}` + "\n\n"
 	out := string(stream.Pass([]byte(role + thought + chunk(0, "plain") + stop + done)))
 	if strings.Contains(out, "4111") || !strings.Contains(out, `"reasoning_content":"think <CARD>"`) || !strings.Contains(out, `"content":"plain"`) {
@@ -281,12 +282,12 @@ func TestWithoutAVerdictTheSettingDecides(t *testing.T) {
 			if _, fault := guard.checks("closed", counted).Prompt(context.Background(), body, textsIn(t, body)); fault == nil || fault.Status != 503 {
 				t.Errorf("got %v", fault)
 			}
-			stream := NewStream(context.Background(), guard.checks("closed", counted))
+			stream := NewStream(context.Background(), paths.Chats, guard.checks("closed", counted))
 			texts, reasons, hasDone := read(t, string(stream.Pass([]byte(role+chunk(0, "hello")+stop+done))))
 			if texts[0] != "" || reasons[-1] != "service_unavailable" || !hasDone {
 				t.Errorf("got %v, %v", texts, reasons)
 			}
-			open := NewStream(context.Background(), guard.checks("open", counted))
+			open := NewStream(context.Background(), paths.Chats, guard.checks("open", counted))
 			if texts, reasons, _ := read(t, string(open.Pass([]byte(role+chunk(0, "hello")+stop+done)))); texts[0] != "hello" || reasons[0] != "stop" {
 				t.Errorf("got %v, %v", texts, reasons)
 			}
@@ -300,10 +301,10 @@ func TestWithoutAVerdictTheSettingDecides(t *testing.T) {
 func TestAnEventThatNobodyCanReadPassesOnlyGuardsThatFailOpen(t *testing.T) {
 	guard, counted := start(t), counts{}
 	odd := "data: 4111 1111 1111 1111\n\n"
-	if got := string(NewStream(context.Background(), guard.checks("open", counted)).Pass([]byte(odd))); got != odd {
+	if got := string(NewStream(context.Background(), paths.Chats, guard.checks("open", counted)).Pass([]byte(odd))); got != odd {
 		t.Errorf("got %q", got)
 	}
-	closed := NewStream(context.Background(), guard.checks("closed", counted))
+	closed := NewStream(context.Background(), paths.Chats, guard.checks("closed", counted))
 	if got := string(closed.Pass([]byte(": ping\n\n" + odd + chunk(0, "x")))); strings.Contains(got, "4111") || !strings.HasSuffix(got, done) || !strings.HasPrefix(got, ": ping\n\n") {
 		t.Errorf("got %q", got)
 	}

@@ -10,7 +10,14 @@ import (
 
 const maxEventBytes = 1 << 20
 
-// Stream checks a streamed response of chats or completions in windows. A text passes after the check
+// parts are the texts of a stream that grow.
+type parts interface {
+	IsDue() bool
+	Held(which openai.Which) []string
+	Release(which openai.Which, clean []string) []byte
+}
+
+// Stream checks a streamed response in windows. A text passes after the check
 // of its window. The last part of each window stays for the next one, so that patterns across a
 // boundary are found.
 type Stream struct {
@@ -20,13 +27,27 @@ type Stream struct {
 	event  []byte
 	data   []byte
 	hasOne bool
+	path   string
+	// chunks are those of chats and completions, typed those of messages and responses; parts are either.
 	chunks *openai.Chunks
-	ended  bool
+	typed  *openai.Typed
+	parts  parts
+	// checked are the texts that events of typed had, with what guards made of them.
+	checked map[string]string
+	ended   bool
 }
 
 // NewStream returns the checks for one response.
-func NewStream(ctx context.Context, checks *Checks) *Stream {
-	return &Stream{checks: checks, ctx: ctx, chunks: openai.NewChunks()}
+func NewStream(ctx context.Context, path string, checks *Checks) *Stream {
+	made := &Stream{checks: checks, ctx: ctx, path: path}
+	if openai.IsTyped(path) {
+		made.typed, made.checked = openai.NewTyped(path), map[string]string{}
+		made.parts = made.typed
+	} else {
+		made.chunks = openai.NewChunks()
+		made.parts = made.chunks
+	}
+	return made
 }
 
 // Pass takes the next piece of the stream and returns the bytes to send to the client now.
@@ -43,7 +64,7 @@ func (s *Stream) Pass(piece []byte) []byte {
 		out = s.endLine(out)
 		// after each event: otherwise, a piece with several events would be blocked as a whole, with
 		// its clean texts
-		if !s.ended && s.chunks.IsDue() {
+		if !s.ended && s.parts.IsDue() {
 			out = s.release(out, openai.DueChoices)
 		}
 	}
@@ -94,12 +115,15 @@ func (s *Stream) endEvent(out []byte) []byte {
 	if !hasOne {
 		return append(out, event...) // a keep-alive comment
 	}
-	if string(bytes.TrimSpace(data)) == openai.Done {
+	if isDone(data) {
 		out = s.release(out, openai.AllChoices)
 		if s.ended {
 			return out
 		}
 		return append(out, event...)
+	}
+	if s.typed != nil {
+		return s.endTypedEvent(out, event, data)
 	}
 	kind := s.chunks.Take(data)
 	switch kind {
@@ -133,10 +157,10 @@ func (s *Stream) checkLoose(out []byte) []byte {
 	}
 	clean, block, err := s.checks.Check(s.ctx, asked)
 	if err != nil {
-		return s.end(out, openai.StreamError("A guardrail of this model cannot be reached at the moment."))
+		return s.end(out, s.failed(awayText))
 	}
 	if block != nil || !slices.Equal(contentsOf(clean), loose) {
-		return s.end(out, s.chunks.Filtered())
+		return s.end(out, s.filtered())
 	}
 	return out
 }
@@ -144,7 +168,7 @@ func (s *Stream) checkLoose(out []byte) []byte {
 // unreadable passes an event that no guard can check, if every guard fails open.
 func (s *Stream) unreadable(out []byte) []byte {
 	if s.checks.Unchecked() != nil {
-		return s.end(out, openai.StreamError("A guardrail of this model could not read the response."))
+		return s.end(out, s.failed(unreadableText))
 	}
 	out = append(append(out, s.event...), s.line...)
 	s.event, s.line, s.data, s.hasOne = nil, nil, nil, false
@@ -153,7 +177,7 @@ func (s *Stream) unreadable(out []byte) []byte {
 
 // release checks what is held and appends what is clean.
 func (s *Stream) release(out []byte, which openai.Which) []byte {
-	held := s.chunks.Held(which)
+	held := s.parts.Held(which)
 	if len(held) == 0 {
 		return out
 	}
@@ -163,17 +187,21 @@ func (s *Stream) release(out []byte, which openai.Which) []byte {
 	}
 	clean, block, err := s.checks.Check(s.ctx, texts)
 	if err != nil {
-		return s.end(out, openai.StreamError("A guardrail of this model cannot be reached at the moment."))
+		return s.end(out, s.failed(awayText))
 	}
 	if block != nil {
-		return s.end(out, s.chunks.Filtered())
+		return s.end(out, s.filtered())
 	}
-	return append(out, s.chunks.Release(which, contentsOf(clean))...)
+	return append(out, s.parts.Release(which, contentsOf(clean))...)
 }
 
 // end finishes the client's stream. The rest of the engine's stream is read only for its usage.
 func (s *Stream) end(out, last []byte) []byte {
 	s.ended = true
 	s.line, s.event, s.data = nil, nil, nil
-	return append(append(out, last...), []byte("data: "+openai.Done+"\n\n")...)
+	out = append(out, last...)
+	if s.typed != nil {
+		return out
+	}
+	return append(out, []byte("data: "+openai.Done+"\n\n")...)
 }

@@ -70,8 +70,7 @@ type place struct {
 	index  any
 	fill   func(choice map[string]any, content string)
 	name   string
-	held   string
-	fresh  int
+	growing
 }
 
 // NewChunks returns the state before the first event.
@@ -250,12 +249,11 @@ func (c *Chunks) hold(choice, name string, index any, content string, fill func(
 	}
 	for _, one := range c.places {
 		if one.choice == choice && one.name == name {
-			one.held += content
-			one.fresh += len(content)
+			one.add(content)
 			return
 		}
 	}
-	c.places = append(c.places, &place{choice, index, fill, name, content, len(content)})
+	c.places = append(c.places, &place{choice, index, fill, name, growing{content, len(content)}})
 }
 
 // EndsStream reports whether the last event comes after all choices, as the event with the usage does.
@@ -264,9 +262,7 @@ func (c *Chunks) EndsStream() bool { return c.isLast }
 // IsDue reports whether a text has grown by a window.
 func (c *Chunks) IsDue() bool {
 	for _, one := range c.places {
-		last, _ := utf8.DecodeLastRuneInString(strings.TrimRightFunc(one.held, unicode.IsSpace))
-		isSentence := one.fresh >= sentenceBytes && strings.ContainsRune(".!?…。！？", last)
-		if one.fresh >= windowBytes || isSentence {
+		if one.isDue() {
 			return true
 		}
 	}
@@ -275,11 +271,7 @@ func (c *Chunks) IsDue() bool {
 
 // Held returns the texts to check.
 func (c *Chunks) Held(which Which) []string {
-	var found []string
-	for _, one := range c.meant(which) {
-		found = append(found, one.held)
-	}
-	return found
+	return heldTexts(c.meant(which))
 }
 
 func (c *Chunks) meant(which Which) []*place {
@@ -298,16 +290,12 @@ func (c *Chunks) meant(which Which) []*place {
 func (c *Chunks) Release(which Which, clean []string) []byte {
 	var out []byte
 	for at, one := range c.meant(which) {
-		cut := len(clean[at])
-		if which == DueChoices {
-			cut = cutOf(clean[at])
-		}
-		one.held, one.fresh = clean[at][cut:], 0
-		if cut == 0 {
+		passes := one.release(which, clean[at])
+		if passes == "" {
 			continue
 		}
 		choice := map[string]any{"index": one.index, "finish_reason": nil}
-		one.fill(choice, clean[at][:cut])
+		one.fill(choice, passes)
 		out = append(out, c.event([]any{choice})...)
 	}
 	return out

@@ -83,6 +83,11 @@ func UnknownURL(method, path string) *Error {
 	return apierror.Invalid(404, "unknown_url", "", "Unknown request URL: %s %s.", apierror.Clipped(method), apierror.Clipped(path))
 }
 
+// NotStored refuses to find a response of the Responses API, of which the platform stores none.
+func NotStored() *Error {
+	return apierror.Invalid(404, "response_not_stored", "", "The response is not stored: the gateway keeps no responses.")
+}
+
 // MethodNotAllowed refuses an unsupported method of a path.
 func MethodNotAllowed(method string) *Error {
 	return apierror.Invalid(405, "method_not_allowed", "", "The method %s is not allowed on this path.", apierror.Clipped(method))

@@ -172,5 +172,8 @@ func text(raw []byte) (string, bool) {
 
 // CanCheckStream reports whether a stream of a path can be checked while it arrives.
 func CanCheckStream(path string) bool {
-	return path == paths.Chats || path == paths.Completions
+	return path == paths.Chats || path == paths.Completions || IsTyped(path)
 }
+
+// IsTyped reports whether the events of a path's streams have a type.
+func IsTyped(path string) bool { return path == paths.Messages || path == paths.Responses }

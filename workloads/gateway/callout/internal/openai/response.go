@@ -117,6 +117,7 @@ func readUsage(raw []byte) (found Usage, has bool) {
 		OutputTokens     int64 `json:"output_tokens"`
 		TotalTokens      int64 `json:"total_tokens"`
 		CacheRead        int64 `json:"cache_read_input_tokens"`
+		CacheWritten     int64 `json:"cache_creation_input_tokens"`
 		PromptDetails    struct {
 			Cached int64 `json:"cached_tokens"`
 		} `json:"prompt_tokens_details"`
@@ -127,7 +128,9 @@ func readUsage(raw []byte) (found Usage, has bool) {
 	if err := json.Unmarshal(raw, &counts); err != nil || counts == nil {
 		return Usage{}, false
 	}
-	found.Prompt = max(counts.PromptTokens, counts.InputTokens)
+	// Anthropic's input tokens are those that were neither read from a cache nor written to one
+	// (vLLM 0.32.0, entrypoints/anthropic/serving.py, `_build_anthropic_usage`)
+	found.Prompt = max(counts.PromptTokens, counts.InputTokens+counts.CacheRead+counts.CacheWritten)
 	found.Completion = max(counts.CompletionTokens, counts.OutputTokens)
 	if found.Prompt == 0 && found.Completion == 0 {
 		found.Prompt = counts.TotalTokens // rerankers report nothing else
@@ -149,6 +152,7 @@ func (r *Response) event(data []byte) (kept []byte, hides bool) {
 	}
 	cursor, isValid := jsonwalk.New(data)
 	if !isValid || cursor.Kind() != '{' {
+		r.texts.Add(data)
 		return data, false
 	}
 	found := readEvent(cursor)

@@ -39,7 +39,7 @@ func TestEveryDialectOfUsageIsRead(t *testing.T) {
 		`{"usage":{"prompt_tokens":5,"total_tokens":5}}`:                                                      {5, 0, 0},
 		`{"usage":{"total_tokens":6}}`:                                                                        {6, 0, 0},
 		`{"usage":{"input_tokens":7,"output_tokens":2,"input_tokens_details":{"cached_tokens":1}}}`:           {7, 1, 2},
-		`{"usage":{"input_tokens":7,"output_tokens":2,"cache_read_input_tokens":3}}`:                          {7, 3, 2},
+		`{"usage":{"input_tokens":7,"output_tokens":2,"cache_read_input_tokens":3}}`:                          {10, 3, 2},
 		`{"usage":{"prompt_tokens":5,"completion_tokens":1,"prompt_tokens_details":null,"total_tokens":600}}`: {5, 0, 595},
 	} {
 		r := NewResponse(false, UsageOptions{}, 1)

@@ -110,13 +110,13 @@ func (f *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		from, _, _ := strings.Cut(client(r.Header[forwarded]), ",")
 		held, refused := f.Limits.Receive(f.Hold, from, bodyCopies, w, r)
 		if refused != nil {
-			refused.Write(w)
+			refused.On(r.URL.Path).Write(w)
 			return
 		}
 		defer held.End()
 		made.body = held.Whole()
 		if refused := f.check(r, f.Config().Front.Guard, made.body); refused != nil {
-			refused.Write(w)
+			refused.On(r.URL.Path).Write(w)
 			return
 		}
 		made.model = modelOf(r.Header["Content-Type"], made.body)
@@ -348,7 +348,7 @@ func status(answer *http.Response) int {
 }
 
 // failed responds to a request that no region answered.
-func failed(w http.ResponseWriter, _ *http.Request, err error) {
+func failed(w http.ResponseWriter, r *http.Request, err error) {
 	var known *apierror.Error
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -359,5 +359,5 @@ func failed(w http.ResponseWriter, _ *http.Request, err error) {
 	default:
 		known = errNobody
 	}
-	known.Write(w)
+	known.On(r.URL.Path).Write(w)
 }

@@ -13,6 +13,7 @@ import (
 
 	"gke-inference/gateway/internal/holding"
 	"gke-inference/gateway/relay/internal/config"
+	"gke-inference/gateway/relay/internal/openai"
 )
 
 var small = holding.Limits{Bodies: 4, BodiesOfOne: 4, Bytes: 1 << 20, BytesOfOne: 1 << 20}
@@ -253,5 +254,39 @@ func TestAnEncodingThatNobodyAskedForIsRefused(t *testing.T) {
 	})
 	if answer := relayed(t, []*config.Target{packed}, nil); answer.StatusCode != http.StatusBadGateway {
 		t.Error(answer.Status)
+	}
+}
+
+// everything admits every request.
+type everything struct{}
+
+func (everything) Admit(http.Header, openai.Usage) (func(openai.Usage), *openai.Error) {
+	return func(openai.Usage) {}, nil
+}
+
+func (everything) Answered(int) {}
+
+func TestAPathThatIsNotRelayedIsMissingAtABackendAndAMatterOfTimeAtAFallback(t *testing.T) {
+	hold := holding.New(small)
+	for name, one := range map[string]struct {
+		admission Admission
+		path      string
+		status    int
+		kind      string
+	}{
+		"a backend":              {nil, "/v1/messages", 404, `"type":"not_found_error"`},
+		"a fallback":             {everything{}, "/v1/messages", 429, `"type":"rate_limit_error"`},
+		"a fallback's responses": {everything{}, "/v1/responses", 429, `"code":"model_overloaded"`},
+		"no API at all":          {everything{}, "/v1/nothing", 404, `"code":"unknown_url"`},
+	} {
+		server := New(&Server{
+			Config: func() *config.Config { return &config.Config{} }, Metrics: NewMetrics(hold), Hold: hold, Admission: one.admission,
+			Limits: holding.Settings{MaxBodyBytes: 1000, BodyTime: time.Minute},
+		})
+		written := httptest.NewRecorder()
+		server.ServeHTTP(written, httptest.NewRequest(http.MethodPost, one.path, strings.NewReader(`{"model":"m"}`)))
+		if written.Code != one.status || !strings.Contains(written.Body.String(), one.kind) {
+			t.Errorf("%s: got %d %s", name, written.Code, written.Body)
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gke-inference/gateway/internal/holding"
+	"gke-inference/gateway/internal/paths"
 	"gke-inference/gateway/relay/internal/config"
 	"gke-inference/gateway/relay/internal/openai"
 )
@@ -90,7 +91,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	made, refused := s.read(w, r)
 	if refused != nil {
 		s.count(made, refused.Status)
-		refused.Write(w)
+		refused.On(r.URL.Path).Write(w)
 		return
 	}
 	s.running.Add(1)
@@ -127,7 +128,13 @@ func (s *Server) count(made *call, status int) {
 
 func (s *Server) read(w http.ResponseWriter, r *http.Request) (*call, *openai.Error) {
 	path, is := strings.CutPrefix(r.URL.Path, prefix)
-	if !is || !contains(Paths, path) {
+	isServed := is && contains(Paths, path)
+	if !isServed && s.Admission != nil && paths.IsPrompt(r.URL.Path) {
+		// the model's engines serve the path; only now, none of them has room
+		return nil, openai.Overloaded(http.StatusTooManyRequests, "model_overloaded",
+			"No replica of the model had room for this request, and its fallback does not serve this path. Retry it later.", "")
+	}
+	if !isServed {
 		return nil, openai.Invalid(http.StatusNotFound, "unknown_url", "", "This path is not served: "+r.URL.Path)
 	}
 	if r.Method != http.MethodPost {
@@ -255,7 +262,7 @@ func answered(answer *http.Response) error {
 }
 
 func replace(answer *http.Response, with *openai.Error) {
-	body := with.Body()
+	body := with.On(answer.Request.URL.Path).Body()
 	answer.StatusCode = with.Status
 	answer.Status = ""
 	answer.Header = http.Header{"Content-Type": {"application/json"}, "Content-Length": {strconv.Itoa(len(body))}}
@@ -285,7 +292,7 @@ func failed(w http.ResponseWriter, r *http.Request, err error) {
 		mapped = openai.Failed(http.StatusBadGateway, "backend_unreachable", "The model's backend did not respond.")
 	}
 	made.status = mapped.Status
-	mapped.Write(w)
+	mapped.On(r.URL.Path).Write(w)
 }
 
 func timedOut() *openai.Error {

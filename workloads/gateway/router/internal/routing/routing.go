@@ -75,8 +75,7 @@ func (e *exchange) Answered(err error) (isOver bool, left error) {
 		return true, nil // the client disconnected
 	}
 	e.Metrics.Refused.WithLabelValues(fault.Code).Inc()
-	fault.IsGRPC = paths.IsCall(e.found.path)
-	return true, e.stream.Send(calls.Refusal(program, fault, nil))
+	return true, e.stream.Send(calls.Refusal(program, fault.On(e.found.path), nil))
 }
 
 // Deadline implements calls.Exchange.
@@ -275,12 +274,12 @@ func (e *exchange) send(part *extproc.BodyResponse) error {
 	})
 }
 
-// mutation sets the model's header, and the path without a query where pickers read its end. Only this
-// program may set the header.
+// mutation sets the model's header, and the path by which pickers read the body, without the client's query. Only
+// this program may set the header.
 func (e *exchange) mutation() *extproc.HeaderMutation {
 	set := map[string]string{}
-	if paths.IsPrompt(e.found.path) && calls.First(e.headers, ":path") != e.found.path {
-		set[":path"] = e.found.path
+	if picked := paths.Picked(e.found.path); paths.IsPrompt(e.found.path) && calls.First(e.headers, ":path") != picked {
+		set[":path"] = picked
 	}
 	made := &extproc.HeaderMutation{}
 	if e.found.model != "" {

@@ -173,6 +173,37 @@ func TestTheQueryAndASlashAtTheEndAreNoPartOfAPromptsPath(t *testing.T) {
 	}
 }
 
+func TestAPickerReadsMessagesAsAChat(t *testing.T) {
+	w := start(t)
+	for _, path := range []string{"/v1/messages", "/v1/messages/count_tokens"} {
+		got := w.ask(request{method: "POST", path: path + "?beta=true", pieces: []string{`{"model":"m","messages":[{}]}`}})
+		if got.set[":path"] != path+"?picked-as=/v1/chat/completions" || got.set[ModelHeader] != "m" {
+			t.Errorf("%s: got %+v", path, got)
+		}
+		got = w.ask(request{method: "POST", path: path, pieces: []string{`{"model":"m","messages":[]}`}})
+		want := `{"error":{"message":"` + "`messages`" + ` must have at least one message.","type":"invalid_request_error"},"type":"error"}`
+		if got.status != 400 || got.body != want {
+			t.Errorf("%s: got %d %s", path, got.status, got.body)
+		}
+	}
+}
+
+func TestAResponseThatNeedsAStoredOneIsRefused(t *testing.T) {
+	w := start(t)
+	for fields, code := range map[string]string{
+		`"previous_response_id":"resp_1"`: "previous_response_not_found", `"conversation":"c"`: "unsupported_parameter",
+		`"background":true`: "unsupported_parameter", `"previous_response_id":null,"background":false,"store":true`: "",
+	} {
+		got := w.ask(request{method: "POST", path: "/v1/responses", pieces: []string{`{"model":"m","input":"i",` + fields + `}`}})
+		if got.code != code {
+			t.Errorf("%s: got %d %s", fields, got.status, got.body)
+		}
+	}
+	if got := w.chat(`{"model":"m","messages":[{}],"background":true}`); got.status != 0 {
+		t.Errorf("a field of another API must pass, got %+v", got)
+	}
+}
+
 func TestWhatNoModelCanServeIsRefusedWith400(t *testing.T) {
 	w := start(t)
 	bodies := map[string]string{

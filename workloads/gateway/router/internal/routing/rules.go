@@ -21,6 +21,8 @@ var promptMembers = map[string]string{
 	paths.Chats:       "messages",
 	paths.Completions: "prompt",
 	paths.Responses:   "input",
+	paths.Messages:    "messages",
+	paths.CountTokens: "messages",
 }
 
 // platformFields are fields of engines through which a client would reach other engines, adapters or
@@ -47,6 +49,11 @@ var platformFields = map[string]bool{
 	"routed_dp_rank":         true,
 	"session_params":         true,
 }
+
+// statefulFields are fields of the Responses API that need stored responses. An engine would keep them in its own
+// memory, where the next request need not arrive (vLLM 0.32.0, entrypoints/openai/responses/serving.py: `response_store`,
+// off by default and never emptied).
+var statefulFields = map[string]bool{"previous_response_id": true, "conversation": true, "background": true}
 
 // schemaFields contain JSON schemas, whose bounds may be the largest whole number of a type.
 var schemaFields = map[string]bool{
@@ -85,6 +92,9 @@ func (f *findings) found(member reading.Member) {
 	if platformFields[member.Name] {
 		f.refuse("unsupported_parameter", name, "`%s` must not be set: only the platform sets it.", name)
 	}
+	if f.path == paths.Responses && statefulFields[member.Name] {
+		f.readState(member)
+	}
 	if member.IsInexact && !schemaFields[member.Name] {
 		f.refuse("invalid_value", name,
 			"`%s` must not have whole numbers beyond 2^53, which would change on the way to the model.", name)
@@ -111,6 +121,18 @@ func (f *findings) readModel(member reading.Member) {
 		f.refuse("invalid_model", "model", "`model` must not have control characters.")
 	default:
 		f.model = *model
+	}
+}
+
+// readState refuses a request that needs a stored response, with OpenAI's code if it names one.
+func (f *findings) readState(member reading.Member) {
+	switch text := string(bytes.TrimSpace(member.Value)); {
+	case text == "null" || text == "false":
+	case member.Name == "previous_response_id":
+		f.refuse("previous_response_not_found", member.Name,
+			"The previous response is not stored: the gateway keeps no responses. Send its items in `input`.")
+	default:
+		f.refuse("unsupported_parameter", member.Name, "`%s` must not be set: the gateway keeps no responses.", member.Name)
 	}
 }
 
