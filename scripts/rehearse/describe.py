@@ -4,7 +4,7 @@ What the control plane acts on is read from the objects (compute classes, pods, 
 twin reads it. Latency objectives, limits and start times are the plan's.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -39,7 +39,7 @@ from simulator.rehearsal.description import (
 from twin.cluster.autoscaler import pods as autoscaler_pods
 from twin.cluster.autoscaler.pods import Pod
 from twin.cluster.autoscaler.rungs import parse_class
-from twin.cluster.base.fields import part
+from twin.cluster.base.fields import part, parts
 from twin.cluster.nodes import pool_spec
 from twin.cluster.nodes.pool_spec import PoolSpec
 from twin.wire.kube import JsonObject
@@ -51,6 +51,8 @@ _NODE_POOL = "gcp:container/nodePool:NodePool"
 _BACKEND = "gcp:compute/backendService:BackendService"
 _REPLICAS = "gke-inference/replicas"
 _GROUP = "LeaderWorkerSet"
+_EXTENSIONS = ("GCPRoutingExtension", "GCPTrafficExtension")
+_GRACE = "terminationGracePeriodSeconds"
 
 
 @dataclass
@@ -119,6 +121,7 @@ class _Describer:
                 f"STACK: must have a model whose engine is simulated ({reasons or 'no model'})"
             )
         used = {each.region for each in workloads}
+        front = self._front()
         platform = Platform(
             project=self._plan.project.id,
             regions=tuple(
@@ -126,9 +129,10 @@ class _Describer:
             ),
             models=models,
             workloads=tuple(workloads),
+            programs=() if front.overflow_percent is not None else tuple(self._programs(used)),
             engines=tuple(self._engines),
             times=Times(self._rules, float(self._plan.platform.monitoring.scrape_seconds)),
-            front=self._front(),
+            front=front,
             teams=self._teams([name for name in self._plan.regions if name in used]),
             world=World(stock=tuple(self._reservations())),
             calendar=frozenset(
@@ -200,6 +204,7 @@ class _Describer:
             fallback.monthly_usd,
             price.input_usd_per_million,
             price.output_usd_per_million,
+            float(backends.settings[fallback.backend].timeout_seconds),
         )
 
     def _teams(self, regions: Sequence[str]) -> dict[str, Team]:
@@ -335,8 +340,37 @@ class _Describer:
                 for metric in metrics
                 if metric.is_external and filled is not None
             },
-            grace_seconds=float(template["spec"].get("terminationGracePeriodSeconds", 30)),
+            grace_seconds=float(template["spec"].get(_GRACE, 30)),
         )
+
+    def _programs(self, regions: Set[str]) -> Iterator[Workload]:
+        """Yield the callouts without which a gateway answers 500: extensions that fail closed."""
+        starts = self._rules.seconds("agent.image.small")
+        for name, region in self._plan.regions.items():
+            items = self._objects.get(region.cluster_name, ()) if name in regions else ()
+            needed = {
+                str(each["backendRef"]["name"])
+                for item in items
+                if item["kind"] in _EXTENSIONS
+                for chain in parts(item["spec"], "extensionChains")
+                for each in parts(chain, "extensions")
+                if not each.get("failOpen")
+            }
+            for item in items:
+                own: str = item["metadata"]["name"]
+                if item["kind"] == "Deployment" and own in needed:
+                    template: JsonObject = item["spec"]["template"]
+                    namespace = str(item["metadata"].get("namespace"))
+                    yield Workload(
+                        name=own,
+                        region=name,
+                        pool="",
+                        pods=tuple(_pods(template, 1, namespace, own, items)),
+                        replicas=int(item["spec"].get("replicas") or 1),
+                        hardware={},
+                        grace_seconds=float(template["spec"].get(_GRACE, 30)),
+                        starts_seconds=starts,
+                    )
 
     def _hardware(
         self, served: ServedModel, kind: str, template: JsonObject, hosts: int

@@ -38,14 +38,36 @@ class Ledger:
     project: str
     holdings: dict[str, Holding] = field(default_factory=dict[str, Holding])
     """By node."""
+    _sums: dict[Claim, int] = field(default_factory=dict[Claim, int])
+    """Chips of the holdings that count alike: by claim, without node and chips."""
 
     def acquire(self, claims: Sequence[Claim], cluster: str, now: float) -> Answer:
         """Allocate machines, all or none."""
-        answer = decide(self.world, self.holdings.values(), claims, self.project)
+        answer = decide(self.world, self._held(now), claims, self.project)
         if answer.granted:
             for claim in claims:
                 self.holdings[claim.node] = Holding(claim, cluster, now)
+                self._add(claim, claim.chips)
         return answer
+
+    def _held(self, now: float) -> Iterable[Holding]:
+        """Return what is allocated; without quotas, which also count machines, as sums of chips.
+
+        A decision would otherwise read every machine of the platform.
+        """
+        if self.world.quota:
+            return self.holdings.values()
+        return [Holding(replace(one, chips=sum_), "", now) for one, sum_ in self._sums.items()]
+
+    def release(self, node: str) -> None:
+        """Return the machine of a node, if it has one."""
+        holding = self.holdings.pop(node, None)
+        if holding is not None:
+            self._add(holding.claim, -holding.claim.chips)
+
+    def _add(self, claim: Claim, chips: int) -> None:
+        kind = replace(claim, node="", chips=0)
+        self._sums[kind] = self._sums.get(kind, 0) + chips
 
     def taken(self, cluster: str) -> dict[str, str]:
         """Return the nodes of a cluster that lose their machine, with the reason."""
@@ -100,6 +122,14 @@ class Node:
     empty_since: float | None = None
     owner: str = ""
     """Pool of the gateway whose replica it had first."""
+
+    def __post_init__(self) -> None:
+        """Keep what an empty node has."""
+        self._free = dict(self.room.free)
+
+    def empty_room(self) -> Room:
+        """Return the node without pods."""
+        return Room(self.room.labels, self.room.taints, dict(self._free), [])
 
     @property
     def class_name(self) -> str:
@@ -157,6 +187,14 @@ class Cluster:
         self._is_dirty = True
         return found
 
+    def create_pools(self, now: float) -> None:
+        """Create the first nodes of the pools without a class, on which the programs run."""
+        plain = (name for rung in self._plain() for name in rung.pools)
+        for spec in (self.region.pools[name] for name in plain):
+            for zone, number in spec.at_creation().items():
+                for _ in range(number):
+                    self._create(spec.shape, zone, 1, None, now)
+
     def remove(self, replica: Replica) -> None:
         """Remove a replica and its pods."""
         self.replicas.remove(replica)
@@ -166,7 +204,7 @@ class Cluster:
         self._is_dirty = True
 
     def _refresh(self, node: Node) -> None:
-        node.room = room_of(node.shape, node.zone)
+        node.room = node.empty_room()
         for other in node.replicas:
             for pod, on in zip(other.pods, other.nodes, strict=True):
                 if on is node:
@@ -190,8 +228,10 @@ class Cluster:
                 continue
             # nodes that had no room for a replica have none for the next one of the workload
             first = starts.get(id(replica.workload), 0)
-            chosen = _fit(replica, usable[first:] if first else usable)
-            if chosen is not None and len(chosen) == 1:
+            is_program = replica.workload.starts_seconds is not None
+            nodes = _spread(replica.workload, usable) if is_program else usable[first:]
+            chosen = _fit(replica, nodes)
+            if chosen is not None and len(chosen) == 1 and not is_program:
                 starts[id(replica.workload)] = usable.index(chosen[0], first)
             if chosen is None:
                 full.add(id(replica.workload))
@@ -216,7 +256,7 @@ class Cluster:
             if not replica.nodes and not replica.is_leaving:
                 for pod in replica.pods:
                     waiting.setdefault(pod.compute_class or "", []).append(pod)
-        coming = [room_of(each.shape, each.zone) for each in self._coming(now)]
+        coming = [each.empty_room() for each in self._coming(now)]
         coming += [
             room_of(offer.shape, offer.zone)
             for queued in self._queued
@@ -305,29 +345,35 @@ class Cluster:
     def _request(self, offer: Offer, now: float) -> tuple[Answer, NodeShape | None]:
         """Request the nodes of an offer; return the shape that they get."""
         answer = Answer("refused")
-        unique = f"{next(self._numbers)}"
         pool = offer.shape.pool
         is_own = offer.pool is None and offer.hosts > 1  # each slice has a pool of its own
-        named = offer.shape.in_pool(f"{pool}-{unique}") if is_own else offer.shape
+        named = offer.shape.in_pool(f"{pool}-{next(self._numbers)}") if is_own else offer.shape
         for shape in forms(offer, named, self._ledger.world):
-            names = [f"{self.region.name}/{pool}/{unique}-{at}" for at in range(offer.hosts)]
-            claims = [
-                claim_for(
-                    shape.machine, node=name, zone=offer.zone, provisioning=shape.provisioning,
-                    reservation=shape.reservation,
-                )
-                for name in names
-            ]  # fmt: skip
-            answer = self._ledger.acquire(claims, self.region.name, now)
+            answer = self._create(shape, offer.zone, offer.hosts, offer.rung.index, now)
             if answer.granted:
-                ready = now + self._rules.scaled(f"node.create.{shape.machine.kind}")
-                for name in names:
-                    room = room_of(shape, offer.zone)
-                    self.nodes[name] = Node(
-                        name, names[0], shape, offer.zone, offer.rung.index, now, ready, room
-                    )
                 return answer, shape
         return answer, None
+
+    def _create(
+        self, shape: NodeShape, zone: str, hosts: int, rung: int | None, now: float
+    ) -> Answer:
+        """Request machines of one shape, and create their nodes if they are granted."""
+        unique = next(self._numbers)
+        names = [f"{self.region.name}/{shape.pool}/{unique}-{at}" for at in range(hosts)]
+        claims = [
+            claim_for(
+                shape.machine, node=name, zone=zone, provisioning=shape.provisioning,
+                reservation=shape.reservation,
+            )
+            for name in names
+        ]  # fmt: skip
+        answer = self._ledger.acquire(claims, self.region.name, now)
+        if answer.granted:
+            ready = now + self._rules.scaled(f"node.create.{shape.machine.kind}")
+            for name in names:
+                room = room_of(shape, zone)
+                self.nodes[name] = Node(name, names[0], shape, zone, rung, now, ready, room)
+        return answer
 
     def _retry(self, now: float) -> None:
         """Retry the requests that wait for capacity."""
@@ -384,7 +430,7 @@ class Cluster:
     def _delete(self, node: Node) -> None:
         self._ends(node)
         del self.nodes[node.name]
-        self._ledger.holdings.pop(node.name, None)
+        self._ledger.release(node.name)
 
     # -- nodes that are not needed
 
@@ -464,7 +510,7 @@ class Cluster:
         for node in self.nodes.values():
             is_ready = node.ready_at <= now and node.ends_at is None and not node.is_cordoned
             if node.class_name == klass.name and node.rung == rung.index and is_ready:
-                own = room_of(node.shape, node.zone)
+                own = node.empty_room()
                 for pod in _pods_on(node):
                     own.take(pod)
                 rooms.append(own)
@@ -504,6 +550,15 @@ class Cluster:
         return list(dict.fromkeys(found))
 
 
+def _spread(workload: Workload, nodes: Sequence[Node]) -> list[Node]:
+    """Return nodes in the order in which a program's replicas spread over zones and hosts."""
+    on = {node.name: sum(one.workload is workload for one in node.replicas) for node in nodes}
+    zones: dict[str, int] = {}
+    for node in nodes:
+        zones[node.zone] = zones.get(node.zone, 0) + on[node.name]
+    return sorted(nodes, key=lambda node: (zones[node.zone], on[node.name]))
+
+
 def _pods_on(node: Node) -> Iterable[Pod]:
     for replica in node.replicas:
         for pod, on in zip(replica.pods, replica.nodes, strict=True):
@@ -521,7 +576,7 @@ def _fit(replica: Replica, usable: Sequence[Node]) -> tuple[Node, ...] | None:
     for node in usable:
         groups.setdefault(node.shape.pool if node.shape.topology else "", []).append(node)
     for group in groups.values():
-        rooms = [room_of(each.shape, each.zone) for each in group]
+        rooms = [each.empty_room() for each in group]
         for room, node in zip(rooms, group, strict=True):
             for pod in _pods_on(node):
                 room.take(pod)

@@ -72,6 +72,8 @@ class Workload:
     """External metrics of the autoscaler, each with the workload whose unplaced replicas it is."""
     grace_seconds: float = 30.0
     """Time that a replica has to answer its last requests before it is killed."""
+    starts_seconds: float | None = None
+    """Of a program without an engine: time from a pod's node until it is ready."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,8 @@ class Fallback:
     """US dollars per month and region."""
     input_usd_per_million: float
     output_usd_per_million: float
+    timeout_seconds: float = 120.0
+    """Time after which the relay cuts an answer of the backend off."""
 
 
 @dataclass(frozen=True)
@@ -170,6 +174,8 @@ class Platform:
     models: tuple[Model, ...]
     workloads: tuple[Workload, ...]
     engines: tuple[Deployment, ...]
+    programs: tuple[Workload, ...] = ()
+    """Programs without which the gateway of their region answers nothing."""
     times: Times = field(default_factory=Times)
     front: Front = field(default_factory=Front)
     teams: Mapping[str, Team] = field(default_factory=dict[str, Team])

@@ -19,10 +19,11 @@ from twin.cluster.gateway.translation.fleet import next_kept, shares
 
 Numbers = NDArray[np.int64]
 
-NO_REPLICA, SHED = "no replica", "saturated"
+NO_REPLICA, SHED, NO_PROGRAM = "no replica", "saturated", "no program of the gateway"
 TEAM_LIMIT, TEAM_MONTH, TEAM_MODEL = "limit of the team", "month of the team", "model of the team"
-UNSERVED, FALLBACK, REFUSED = -1, -2, -3
-"""In place of a pool: no replica; the fallback of the model; refused for another reason."""
+UNSERVED, FALLBACK, REFUSED, CLOSED = -1, -2, -3, -4
+"""In place of a pool: no replica; the fallback of the model; refused for another reason; a gateway
+that lacks a program."""
 _MILLION = 1e6
 _EVEN = 0.6180339887498949
 """Multiples of the golden ratio, modulo 1, are spread evenly, whichever of them are taken."""
@@ -103,6 +104,7 @@ class Gates:
         serving: Mapping[int, Sequence[int]],
         load: Load | None,
         now: float,
+        closed: frozenset[str] = frozenset(),
     ) -> tuple[Numbers, Numbers]:
         """Return the pool and the region of each request.
 
@@ -114,6 +116,7 @@ class Gates:
             serving: Replicas that are ready, by pool.
             load: Load of the replicas, if `reads_load`.
             now: Current time.
+            closed: Regions whose gateway lacks a program.
         """
         pool = np.full(len(part), UNSERVED, np.int64)
         region = client.copy()
@@ -123,7 +126,9 @@ class Gates:
             if self._front.overflow_percent is not None:
                 self._spill(at, of, mine, pool, region, serving)
             else:
-                self._choose(at, of, mine, pool, region, lost, serving, overflowing, part, now)
+                self._choose(
+                    at, of, mine, pool, region, lost, closed, serving, overflowing, part, now
+                )
         return pool, region
 
     def _choose(
@@ -134,6 +139,7 @@ class Gates:
         pool: Numbers,
         region: Numbers,
         lost: frozenset[str],
+        closed: frozenset[str],
         serving: Mapping[int, Sequence[int]],
         overflowing: frozenset[int],
         part: Arrivals,
@@ -152,7 +158,10 @@ class Gates:
             live = [
                 (number, share) for number, share in self._versions(model, name) if serving[number]
             ]
-            if not live or all(number in overflowing for number, _ in live):
+            if name in closed:
+                live = []
+                pool[left] = CLOSED
+            elif not live or all(number in overflowing for number, _ in live):
                 left = self._fall_back(model, name, left, pool, part)
                 if not len(left):
                     return
@@ -168,6 +177,7 @@ class Gates:
             message = f"{self._front.failures} failures in a row: ejected"
             self._log.add(now, "front.ejected", name, message)
             left = left[refused:]
+            pool[left] = UNSERVED
 
     def _versions(self, model: Model, region: str) -> list[tuple[int, float]]:
         """Return the pools of a model in a region, with their shares."""
@@ -274,7 +284,7 @@ class Gates:
     ) -> Iterator[tuple[str, Numbers]]:
         """Refuse what teams may not send; yield the reasons and the positions of the requests."""
         team = part.team.astype(np.int64)
-        forbidden = np.flatnonzero(~self._may[team, model] & (pool != UNSERVED))
+        forbidden = np.flatnonzero(~self._may[team, model] & (pool > REFUSED) & (pool != UNSERVED))
         if len(forbidden):
             self._refuse(forbidden, part, model, region, pool)
             yield TEAM_MODEL, forbidden

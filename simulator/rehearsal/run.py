@@ -21,7 +21,9 @@ from simulator.rehearsal.cluster import Cluster, Ledger, Node, Replica
 from simulator.rehearsal.description import Platform, Workload
 from simulator.rehearsal.events import Log
 from simulator.rehearsal.gates import (
+    CLOSED,
     FALLBACK,
+    NO_PROGRAM,
     NO_REPLICA,
     SHED,
     TEAM_LIMIT,
@@ -110,7 +112,10 @@ class Rehearsal:
             for region in platform.regions
         }
         self.workloads = [Running(each, each.replicas) for each in platform.workloads]
-        self._running = {id(each.workload): each for each in self.workloads}
+        self.programs = [Running(each, each.replicas) for each in platform.programs]
+        """Programs of the gateways."""
+        self._deployed = [*self.programs, *self.workloads]
+        self._running = {id(each.workload): each for each in self._deployed}
         self._regions = tuple(region.name for region in platform.regions)
         self._models = _by_traffic(platform, traffic)
         self._is_embedding = np.array([model.is_embedding for model in platform.models], np.bool_)
@@ -149,7 +154,9 @@ class Rehearsal:
         step, speed = self._times.step, self._rules.speed
         warm = np.ceil(_WARM_SECONDS / speed / step) * step
         self._started = self.log.zero = float(warm)
-        for running in self.workloads:
+        for cluster in self._clusters.values():
+            cluster.create_pools(self.now)
+        for running in self._deployed:
             self._grow(running, running.workload.replicas, self.now)
         while self.now < warm:
             self._step(None)
@@ -197,7 +204,7 @@ class Rehearsal:
         for cluster in self._clusters.values():
             for replica, ends in cluster.advance(now, has_changed=is_changed):
                 self._leave(replica, ends)
-        for running in self.workloads:
+        for running in self._deployed:
             self._reconcile(running)
         for cluster in self._clusters.values():
             for replica in cluster.place(now):
@@ -316,6 +323,10 @@ class Rehearsal:
             self._leave(replica, self.now + grace)
 
     def _placed(self, replica: Replica) -> None:
+        if replica.workload.starts_seconds is not None:
+            starts = replica.workload.starts_seconds
+            replica.runs_at = replica.ready_at = self.now + starts / self._rules.speed
+            return
         hardware = replica.workload.hardware[replica.nodes[0].shape.machine.name]
         speed = self._rules.speed
         replica.runs_at = self.now + hardware.created_seconds / speed
@@ -335,6 +346,14 @@ class Rehearsal:
             self._serving[pool].append(replica.engine)
             has_changed = True
         return has_changed
+
+    def _closed(self) -> frozenset[str]:
+        """Return the regions whose gateway has no ready replica of one of its programs."""
+        return frozenset(
+            each.workload.region
+            for each in self.programs
+            if not any(one.nodes and one.ready_at <= self.now for one in each.present)
+        )
 
     def _serve(self) -> None:
         for pool, replicas in self._serving.items():
@@ -404,7 +423,9 @@ class Rehearsal:
         load = self._loads() if self.gates.reads_load else None
         world = self._ledger.world
         lost = frozenset(name for name in self._regions if world.is_lost(name))
-        pool, region = self.gates.route(part, model, client, lost, self._serving, load, self.now)
+        pool, region = self.gates.route(
+            part, model, client, lost, self._serving, load, self.now, self._closed()
+        )
         key = self.tally.key(model, region)
         self.tally.arrive(part.seconds, key)
         numbers = open_.take(len(part))
@@ -412,11 +433,13 @@ class Rehearsal:
         open_.key[numbers] = key
         open_.team[numbers] = part.team
         open_.prompt_tokens[numbers] = part.prompt_tokens
+        open_.output_tokens[numbers] = part.output_tokens
         for reason, refused in self.gates.check(part, model, region, pool):
             self.tally.fail(numbers[refused], reason, "refused")
         shed = self.gates.shed(part, pool, self._serving, load)
         self.tally.fail(numbers[shed], SHED, "refused")
         self.tally.fail(numbers[pool == UNSERVED], NO_REPLICA, "refused")
+        self.tally.fail(numbers[pool == CLOSED], NO_PROGRAM, "refused")
         self.tally.fall_back(numbers[pool == FALLBACK])
         sent = np.flatnonzero(pool >= 0)
         prompts = part.prompt_tokens[sent].astype(np.int64)

@@ -55,14 +55,28 @@ class Scan:
 def pack(pods: Sequence[Pod], rooms: Sequence[Room]) -> list[Pod]:
     """Assign pods to rooms, first fit; return those that fit nowhere."""
     left: list[Pod] = []
+    full: set[tuple[int, ...]] = set()
     for pod in pods:
+        parts = _parts(pod)
+        if parts in full:  # what had no room for one pod has none for the next one like it
+            left.append(pod)
+            continue
         fitting = (room for room in rooms if refusal(pod, room) is None)
         room = next((room for room in fitting if may_share_pool(pod, room, rooms)), None)
         if room is None:
+            full.add(parts)
             left.append(pod)
         else:
             room.take(pod)
     return left
+
+
+def _parts(pod: Pod) -> tuple[int, ...]:
+    """Return the identity of all that decides where a pod fits; pods of one template share it."""
+    return (
+        id(pod.requests), id(pod.selector), id(pod.affinity), id(pod.tolerations),
+        id(pod.alone_by), id(pod.alone_in_pool), id(pod.labels), id(pod.devices), id(pod.volumes),
+    )  # fmt: skip
 
 
 def plan(
@@ -102,7 +116,8 @@ def plan(
         rooms[0].take(pod)
         waiting = left
         left = pack(waiting, rooms)
-        verdict.pods += [other for other in waiting if other not in left]
+        kept = {id(other) for other in left}
+        verdict.pods += [other for other in waiting if id(other) not in kept]
     return verdicts
 
 

@@ -8,7 +8,8 @@ import pytest
 from simulator.demand.generated import Generated
 from simulator.demand.pattern import Kind, Pattern, Rate, Sessions
 from simulator.engine.stepped import LeastRequest, ReferenceEngines
-from simulator.rehearsal.description import Fallback, Front, Limit, Model, Team
+from simulator.rehearsal.description import Fallback, Front, Limit, Model, Slo, Team
+from simulator.rehearsal.gates import NO_PROGRAM
 from simulator.rehearsal.routing import Ejections
 from simulator.rehearsal.run import Rehearsal, usd_per_hour
 from simulator.tests.unit.rehearsal.platforms import (
@@ -16,7 +17,9 @@ from simulator.tests.unit.rehearsal.platforms import (
     Listed,
     Steady,
     platform,
+    program,
     region,
+    with_pool,
     workload,
 )
 from twin.world.capacity import World
@@ -193,6 +196,27 @@ def test_a_fallback_answers_while_no_engine_is_ready():
     assert outcome.reasons["no replica"] == 0
 
 
+@pytest.mark.parametrize(("target", "late"), [(2000.0, 0), (250.0, 100), (510.0, 50)])
+def test_answers_of_a_fallback_count_against_the_objective_in_their_own_time(target, late):
+    line = Change(zone="*", accelerator="nvidia-l4", provisioning="*", chips=0).line()
+    fallback = Fallback(3, 1000.0, 1.0, 1.0)
+    model = Model("llm", (("llm", 1.0),), Slo(target), fallback=fallback)
+    found = platform(models=(model,), world=World(stock=(line,)))
+    outcome = total(run(found, Steady(0.5, 200)))
+    assert (outcome.answered, outcome.answers, outcome.failed) == (0, 100, 0)
+    assert outcome.late_ttft == pytest.approx(late, abs=2)
+    assert outcome.tpot.quantile(0.5) == pytest.approx((150 / 40 - 0.51) / 149, rel=0.02)
+
+
+def test_a_fallback_that_takes_longer_than_its_timeout_is_cut_off():
+    line = Change(zone="*", accelerator="nvidia-l4", provisioning="*", chips=0).line()
+    fallback = Fallback(3, 1000.0, 1.0, 1.0, timeout_seconds=1.0)
+    model = Model("llm", (("llm", 1.0),), fallback=fallback)
+    found = platform(models=(model,), world=World(stock=(line,)))
+    outcome = total(run(found, Steady(0.5, 20, output=100)))
+    assert (outcome.cut, outcome.by_fallback) == (10, 0)
+
+
 def test_a_fleet_gateway_sends_what_exceeds_its_target_to_the_next_region():
     regions = (region("us-central1"), region("europe-west4"))
     only = tuple(workload(each.name, most=1) for each in regions)
@@ -235,3 +259,26 @@ def test_engines_with_measured_steps_take_so_much_longer():
     first, second = (total(run(each, Steady(0.05, 200))) for each in (found, slower))
     ratio = (second.tpot.quantile(0.5) or 0) / (first.tpot.quantile(0.5) or 1)
     assert ratio == pytest.approx(2, rel=0.03)  # durations are kept to 2 percent
+
+
+def test_a_gateway_without_a_ready_program_refuses_until_it_runs_on_another_node():
+    down = Step(title="down", after=100, outages=("us-central1-a",))
+    found = run(platform(with_pool(1), programs=(program(),), steps=(down,)), Steady(1.0, 400))
+    outcome = total(found)
+    # a look of the autoscaler, 60 s for the node, 5 s for the program
+    assert 65 <= outcome.reasons[NO_PROGRAM] <= 85
+    spread = run(platform(with_pool(3), programs=(program(),), steps=(down,)), Steady(1.0, 400))
+    assert total(spread).reasons[NO_PROGRAM] == 0
+
+
+def test_a_global_front_leaves_a_region_whose_gateway_lacks_a_program():
+    regions = (region("us-central1"), region("europe-west4"))  # without nodes for programs
+    both = Steady(1.0, 100, regions=("us-central1", "europe-west4"))
+    found = run(
+        platform(*regions, programs=(program("europe-west4"),), front=Front(is_global=True)), both
+    )
+    assert total(found, "europe-west4").answered == 0
+    assert (
+        5 <= total(found, "europe-west4").reasons[NO_PROGRAM] == total(found, "europe-west4").failed
+    )
+    assert total(found).answered >= 80
