@@ -22,6 +22,7 @@ from scripts.rehearse.engine_settings import NotSimulatedError, settings_of
 from scripts.terminal.console import CommandError
 from simulator.engine.settings import Deployment
 from simulator.rehearsal import horizontal
+from simulator.rehearsal.changes import Rolling, Surge, Upgrades
 from simulator.rehearsal.description import (
     Fallback,
     Front,
@@ -48,6 +49,7 @@ from twin.world.regions import default_zones
 from twin.world.rules import Rules
 
 _NODE_POOL = "gcp:container/nodePool:NodePool"
+_CLUSTER = "gcp:container/cluster:Cluster"
 _BACKEND = "gcp:compute/backendService:BackendService"
 _REPLICAS = "gke-inference/replicas"
 _GROUP = "LeaderWorkerSet"
@@ -177,7 +179,7 @@ class _Describer:
             slo = first.settings.slo
             yield Model(
                 name,
-                tuple(each for each in versions if each[1] > 0),
+                tuple(versions),
                 Slo() if slo is None else Slo(slo.ttft_p95_ms, slo.tpot_p95_ms),
                 float(first.settings.timeout_seconds),
                 first.settings.task is Task.EMBED,
@@ -241,7 +243,21 @@ class _Describer:
             zones,
             {each.name: each for each in classes},
             {each.name: each for each in self._pools(region, zones)},
+            self._upgrades(region),
         )
+
+    def _upgrades(self, region: RegionPlan) -> Upgrades:
+        """Return the surge settings of the pools of a region, and of those that GKE creates."""
+        by_pool: dict[str, Surge] = {}
+        created = Surge()
+        for state in self._states:
+            inputs: JsonObject = state.get("inputs") or {}
+            if state["type"] == _NODE_POOL and inputs.get("cluster") == region.cluster_name:
+                by_pool[str(inputs["name"])] = _surge(part(inputs, "upgradeSettings"), Surge(1, 0))
+            elif state["type"] == _CLUSTER and inputs.get("name") == region.cluster_name:
+                defaults = part(part(inputs, "clusterAutoscaling"), "autoProvisioningDefaults")
+                created = _surge(part(defaults, "upgradeSettings"), created)
+        return Upgrades(by_pool, created)
 
     def _pools(self, region: RegionPlan, zones: tuple[str, ...]) -> Iterator[PoolSpec]:
         for state in self._states:
@@ -341,6 +357,7 @@ class _Describer:
                 if metric.is_external and filled is not None
             },
             grace_seconds=float(template["spec"].get(_GRACE, 30)),
+            rolling=_rolling(item),
         )
 
     def _programs(self, regions: Set[str]) -> Iterator[Workload]:
@@ -390,6 +407,25 @@ class _Describer:
                 start.seconds_of(ENGINE_STAGES),
             )
         return found
+
+
+def _surge(settings: JsonObject, usual: Surge) -> Surge:
+    """Return surge settings; without any, GKE's default of one more node."""
+    if not settings:
+        return usual
+    extra, unavailable = settings.get("maxSurge"), settings.get("maxUnavailable")
+    return Surge(int(extra or 0), int(unavailable or 0))
+
+
+def _rolling(item: JsonObject) -> Rolling:
+    """Return the update strategy of an object, by default Kubernetes' 25 percent."""
+    if item["kind"] == _GROUP:
+        strategy = part(part(item["spec"], "rolloutStrategy"), "rollingUpdateConfiguration")
+        surge, unavailable = strategy.get("maxSurge", 0), strategy.get("maxUnavailable", 1)
+    else:
+        strategy = part(part(item["spec"], "strategy"), "rollingUpdate")
+        surge, unavailable = strategy.get("maxSurge", "25%"), strategy.get("maxUnavailable", "25%")
+    return Rolling(*(each if isinstance(each, str) else int(each) for each in (surge, unavailable)))
 
 
 def _template(item: JsonObject) -> tuple[JsonObject, int]:

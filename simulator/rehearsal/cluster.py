@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
+from simulator.rehearsal.changes import Surge
 from simulator.rehearsal.description import Region, Workload
 from simulator.rehearsal.events import Log
 from twin.cluster.autoscaler.migration import better
@@ -95,6 +96,14 @@ class Replica:
     """Number of its engine once it is ready."""
     leaves_at: float | None = None
     """Time at which it is killed; None unless it is leaving."""
+    revision: int = 0
+    """Rollouts of its workload before it was created."""
+
+    def is_ready(self, now: float) -> bool:
+        """Return whether it serves: an engine, or a program."""
+        if self.workload.starts_seconds is None:
+            return self.engine is not None and not self.is_leaving
+        return bool(self.nodes) and self.ready_at <= now and not self.is_leaving
 
     @property
     def is_leaving(self) -> bool:
@@ -145,6 +154,18 @@ class _Queued:
 
 
 @dataclass
+class _Upgrade:
+    """Nodes of one pool that are replaced, in groups."""
+
+    surge: Surge
+    groups: list[str]
+    """Groups that are not begun."""
+    replacements: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    """Nodes in place of a group that is drained; none yet where it goes first."""
+    until: float = math.inf
+
+
+@dataclass
 class _Move:
     source: str
     target: frozenset[str]
@@ -170,6 +191,7 @@ class Cluster:
         self._queued: list[_Queued] = []
         self._moves: dict[str, _Move] = {}
         self._next_move: dict[str, float] = {}
+        self._upgrades: list[_Upgrade] = []
         self._is_dirty = True
         self._looked = -math.inf
 
@@ -265,6 +287,7 @@ class Cluster:
         ]
         for name, pods in sorted(waiting.items()):
             self._serve(name, pods, coming, now)
+        self._advance_upgrades(now)
         self._remove_empty(waiting, now)
         for klass in self.region.classes.values():
             if klass.migrates:
@@ -442,8 +465,11 @@ class Cluster:
         return found
 
     def _remove_empty(self, waiting: dict[str, list[Pod]], now: float) -> None:
-        for group in self._groups(now).values():
-            if any(node.replicas for node in group):
+        held = {group for upgrade in self._upgrades for group in upgrade.replacements}
+        held |= {name for upgrade in self._upgrades for made in upgrade.replacements.values()
+                 for name in made}  # fmt: skip
+        for key, group in self._groups(now).items():
+            if key in held or any(node.replicas for node in group):
                 continue
             first = group[0]
             pods = waiting.get(first.class_name, ())
@@ -541,13 +567,100 @@ class Cluster:
             del self._moves[klass.name]
 
     def evicted(self) -> list[Replica]:
-        """Return the replicas on cordoned nodes, one for each move, which are to move."""
+        """Return the replicas on cordoned nodes, which are to move."""
+        sources = {move.source for move in self._moves.values()}
+        sources |= {group for upgrade in self._upgrades for group in upgrade.replacements}
+        if not sources:
+            return []
         found: list[Replica] = []
-        for move in self._moves.values():
-            for node in self.nodes.values():
-                if node.group == move.source and node.is_cordoned:
-                    found += [each for each in node.replicas if not each.is_leaving]
+        for node in self.nodes.values():
+            if node.group in sources and node.is_cordoned:
+                found += [each for each in node.replicas if not each.is_leaving]
         return list(dict.fromkeys(found))
+
+    # -- upgrades of nodes
+
+    def upgrade(self, until: float) -> int:
+        """Begin to replace all nodes, pool by pool; return their number.
+
+        Args:
+            until: Time from which no further group of nodes is begun.
+        """
+        pools: dict[str, dict[str, None]] = {}
+        for node in self.nodes.values():
+            if node.ends_at is None:
+                pools.setdefault(node.shape.pool, {})[node.group] = None
+        settings = self.region.upgrades
+        for pool, groups in sorted(pools.items()):
+            surge = settings.by_pool.get(pool, settings.created)
+            self._upgrades.append(_Upgrade(surge, list(groups), until=until))
+        return sum(len(groups) for groups in pools.values())
+
+    def _advance_upgrades(self, now: float) -> None:
+        """Replace nodes of the first pool that is not done: GKE upgrades one at a time."""
+        while self._upgrades:
+            upgrade = self._upgrades[0]
+            for group in list(upgrade.replacements):
+                self._advance_upgrade(upgrade, group, now)
+            present = {node.group for node in self.nodes.values()}
+            upgrade.groups = [group for group in upgrade.groups if group in present]
+            if now >= upgrade.until and upgrade.groups:
+                self._log.add(
+                    now, "upgrade.paused", self.region.name,
+                    f"the window ends before {len(upgrade.groups)} more groups of nodes",
+                )  # fmt: skip
+                upgrade.groups = []
+            most = max(1, upgrade.surge.extra + upgrade.surge.unavailable)
+            while upgrade.groups and len(upgrade.replacements) < most:
+                if not self._begin_upgrade(upgrade, now):
+                    return
+            if upgrade.replacements:
+                return
+            del self._upgrades[0]
+
+    def _begin_upgrade(self, upgrade: _Upgrade, now: float) -> bool:
+        """Begin to replace a group; return whether it could be begun."""
+        group = upgrade.groups[0]
+        nodes = [node for node in self.nodes.values() if node.group == group]
+        made: frozenset[str] = frozenset()
+        if upgrade.surge.extra:
+            made = self._replaced(nodes, now)
+            if not made:
+                return False  # no capacity for the surge: GKE tries again
+        upgrade.groups.pop(0)
+        upgrade.replacements[group] = made
+        if not made:
+            self._cordon(nodes)
+        return True
+
+    def _advance_upgrade(self, upgrade: _Upgrade, group: str, now: float) -> None:
+        nodes = [node for node in self.nodes.values() if node.group == group]
+        made = upgrade.replacements[group]
+        if any(name in self.nodes and self.nodes[name].ready_at > now for name in made):
+            return  # a surge node, or the one in place of a group that is gone
+        if not nodes:
+            del upgrade.replacements[group]
+            return
+        self._cordon(nodes)
+        if any(node.replicas for node in nodes):
+            return
+        for node in nodes:
+            self._delete(node)
+        if made:
+            del upgrade.replacements[group]
+        else:
+            upgrade.replacements[group] = self._replaced(nodes, now)
+
+    def _replaced(self, nodes: Sequence[Node], now: float) -> frozenset[str]:
+        """Request nodes like some; return their names, none without capacity."""
+        before = set(self.nodes)
+        first = nodes[0]
+        self._create(first.shape, first.zone, len(nodes), first.rung, now)
+        return frozenset(set(self.nodes) - before)
+
+    def _cordon(self, nodes: Iterable[Node]) -> None:
+        for node in nodes:
+            node.is_cordoned = True
 
 
 def _spread(workload: Workload, nodes: Sequence[Node]) -> list[Node]:

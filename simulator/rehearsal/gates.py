@@ -60,6 +60,7 @@ class Gates:
             )
             for model in platform.models
         ]
+        self._versions_of = {model.name: model.versions for model in platform.models}
         self._ordered: dict[tuple[int, int], tuple[str, ...]] = {}
         self._ejections = Ejections(platform.front, len(self.regions))
         self._kept: dict[tuple[str, str], float] = {}
@@ -86,6 +87,10 @@ class Gates:
         """Whether a decision depends on the load of the replicas."""
         fallbacks = any(model.fallback is not None for model in self._platform.models)
         return fallbacks or bool(self._sheddable.any())
+
+    def divide(self, model: str, versions: tuple[tuple[str, float], ...]) -> None:
+        """Divide the requests of a model among its versions from now on."""
+        self._versions_of[model] = versions
 
     def clients(self, part: Arrivals) -> Numbers:
         """Return the region nearest to each client; those of unknown clients alternate."""
@@ -167,7 +172,10 @@ class Gates:
                     return
             if live:
                 self._ejections.answered(name)
-                pool[left] = _split(live, left)
+                chosen = _split(self._versions(model, name), left)
+                # a weighted backend without endpoints answers its share with an error
+                served = np.isin(chosen, [number for number, _ in live])
+                pool[left] = np.where(served, chosen, UNSERVED)
                 return
             refused = len(left)
             if self._front.is_global:
@@ -183,8 +191,8 @@ class Gates:
         """Return the pools of a model in a region, with their shares."""
         return [
             (self._numbers[version, region], share)
-            for version, share in model.versions
-            if (version, region) in self._numbers
+            for version, share in self._versions_of[model.name]
+            if share > 0 and (version, region) in self._numbers
         ]
 
     def _nearest_first(self, at: int, client: int) -> tuple[str, ...]:
@@ -225,9 +233,9 @@ class Gates:
     ) -> None:
         """Divide requests of one model among the regions with a ready replica."""
         model = self._platform.models[at]
-        versions = [(n, share) for n, (_, share) in enumerate(model.versions)]
-        chosen = _split(versions, mine)
-        for n, (version, _) in enumerate(model.versions):
+        divided = [each for each in self._versions_of[model.name] if each[1] > 0]
+        chosen = _split([(n, share) for n, (_, share) in enumerate(divided)], mine)
+        for n, (version, _) in enumerate(divided):
             own = mine[chosen == n]
             ready = [
                 name

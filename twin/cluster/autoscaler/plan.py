@@ -55,19 +55,20 @@ class Scan:
 def pack(pods: Sequence[Pod], rooms: Sequence[Room]) -> list[Pod]:
     """Assign pods to rooms, first fit; return those that fit nowhere."""
     left: list[Pod] = []
-    full: set[tuple[int, ...]] = set()
+    firsts: dict[tuple[int, ...], int] = {}
     for pod in pods:
+        # rooms only fill, so those that refused a pod refuse the next one like it
         parts = _parts(pod)
-        if parts in full:  # what had no room for one pod has none for the next one like it
-            left.append(pod)
-            continue
-        fitting = (room for room in rooms if refusal(pod, room) is None)
-        room = next((room for room in fitting if may_share_pool(pod, room, rooms)), None)
-        if room is None:
-            full.add(parts)
+        at = firsts.get(parts, 0)
+        while at < len(rooms) and not (
+            refusal(pod, rooms[at]) is None and may_share_pool(pod, rooms[at], rooms)
+        ):
+            at += 1
+        firsts[parts] = at
+        if at == len(rooms):
             left.append(pod)
         else:
-            room.take(pod)
+            rooms[at].take(pod)
     return left
 
 
