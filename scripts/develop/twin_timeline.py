@@ -4,8 +4,9 @@
     .venv/bin/python -m scripts.develop.twin_timeline local burst FILE
 
 Write the file before another scenario is played. It has the ready replicas of each workload over
-time, the times that its processes took to start (which are real time, so they depend on the
-machine), and the requests of the traffic or the client.
+time, with its region before the name where there are several, the times that its processes took to
+start (which are real time, so they depend on the machine), and the requests of the traffic or the
+client.
 """
 
 import json
@@ -39,8 +40,9 @@ def record(events: Iterable[Event], scenario: str, speed: float) -> dict[str, An
     begun = first["time"]
     if first["subject"] != _LOAD:
         begun -= _after(scenario) / speed
-    ready: dict[str, str] = {}
-    curves: dict[str, list[tuple[float, int]]] = {}
+    ready: dict[str, tuple[str, str]] = {}
+    curves: dict[tuple[str, str], list[tuple[float, int]]] = {}
+    regions: dict[str, str] = {}
     starts: dict[str, list[tuple[float, float]]] = {}
     nodes: dict[str, float] = {}
     started: dict[str, float] = {}
@@ -48,6 +50,7 @@ def record(events: Iterable[Event], scenario: str, speed: float) -> dict[str, An
         pod, at = str(event["subject"]), round(event["time"] - begun, 2)
         if event["kind"] == "node.ready":
             nodes[pod] = at
+            regions[pod] = str(event["zone"]).rpartition("-")[0]
         elif event["kind"] == "engine.started":
             started[pod] = at
         elif event["kind"] == "pod.ready" and pod in started:
@@ -55,14 +58,19 @@ def record(events: Iterable[Event], scenario: str, speed: float) -> dict[str, An
             # a node's first process waits for nothing but the machine that the twin runs on
             begun_at = nodes.pop(str(event["message"]).rpartition(" on ")[2], started[pod])
             starts.setdefault(name, []).append((at, at - begun_at))
-            ready[pod] = name
-            _change(curves, name, at, 1)
+            ready[pod] = regions.get(str(event["node"]), ""), name
+            _change(curves, ready[pod], at, 1)
         elif event["kind"] == "engine.stopped" and pod in ready:
             _change(curves, ready.pop(pod), at, -1)
     return {
         "scenario": scenario,
         "speed": speed,
-        "ready": {name: [(max(0.0, at), n) for at, n in points] for name, points in curves.items()},
+        "ready": {
+            name if len({region for region, _ in curves}) == 1 else f"{region}/{name}": [
+                (max(0.0, at), n) for at, n in points
+            ]
+            for (region, name), points in curves.items()
+        },
         "start_seconds": {name: _usual(each) for name, each in starts.items()}
         | dict(_restarts(found, begun)),
     }
@@ -105,8 +113,10 @@ def _after(scenario: str) -> float:
     return scenarios.load(scenarios.find(scenario)).steps[0].after or 0.0
 
 
-def _change(curves: dict[str, list[tuple[float, int]]], name: str, at: float, by: int) -> None:
-    points = curves.setdefault(name, [])
+def _change(
+    curves: dict[tuple[str, str], list[tuple[float, int]]], of: tuple[str, str], at: float, by: int
+) -> None:
+    points = curves.setdefault(of, [])
     before = points[-1][1] if points else 0
     points.append((at, before + by))
 

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from scripts.rehearse.result import Result
 from scripts.rehearse.show import headlines
 from scripts.terminal.console import CommandError
+from simulator.rehearsal.run import CHANGE
 from twin.drawings.curves_svg import Curve, Panel
 from twin.drawings.timeline import clock
 
 NAME = "rehearsal.html"
 _TEMPLATES = Path(__file__).parent / "templates"
 _REPORT = Path(__file__).parents[1] / "report" / "templates"
-_MARKS = {"scenario.step", "front.ejected"}
+_MARKS = {"scenario.step", "front.ejected", CHANGE, "rollout.done", "upgrade.paused"}
 _MOST_MARKS = 12
 
 

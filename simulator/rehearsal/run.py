@@ -40,7 +40,8 @@ Progress = Callable[[float, float, "Rehearsal"], None]
 """Called now and then with the seconds that are over, the length, and the rehearsal so far."""
 
 LOST = "lost with its replica"
-_CHANGE = "platform.change"
+CHANGE = "platform.change"
+"""Kind of the event of a rollout, a canary or an upgrade."""
 NOT_CAPACITY = (TEAM_LIMIT, TEAM_MONTH, TEAM_MODEL, TOO_LONG)
 """Reasons of refusals that no number of replicas changes."""
 _SAMPLES = 600
@@ -263,9 +264,9 @@ class Rehearsal:
         """Begin a change of the platform."""
         if isinstance(change, Upgrade):
             count = self._clusters[change.region].upgrade(self._started + change.until)
-            self.log.add(self.now, _CHANGE, change.region, f"{change.title}: {count} groups")
+            self.log.add(self.now, CHANGE, change.region, f"{change.title}: {count} groups")
             return
-        self.log.add(self.now, _CHANGE, "", change.title)
+        self.log.add(self.now, CHANGE, "", change.title)
         if isinstance(change, Canary):
             self.gates.divide(change.model, change.versions)
             return

@@ -10,7 +10,7 @@ from scripts.operate.load import trace_of
 from scripts.operate.scenario import ASK_SECONDS
 from simulator.demand.arrivals import MOST, Arrivals
 from simulator.rehearsal.accounts import Sample
-from simulator.rehearsal.description import Hardware, Platform, Times
+from simulator.rehearsal.description import Hardware, Platform, Times, Workload
 from simulator.rehearsal.engines import engines_of
 from simulator.rehearsal.run import Rehearsal
 from twin.world import scenario as scenarios
@@ -94,7 +94,11 @@ def traffic_of(scenario: Scenario, model: str) -> Recorded:
     ]
     outputs = [ask.output_tokens for ask in asks]
     seconds = sum(stage.seconds for stage in scenario.traffic.stages)
-    return Recorded(_arrivals([ask.at for ask in asks], prompts, outputs), (model,), seconds)
+    clients = scenario.traffic.clients
+    arrivals = _arrivals([ask.at for ask in asks], prompts, outputs)
+    if clients:
+        arrivals.region[:] = [clients.index(ask.group) for ask in asks]
+    return Recorded(arrivals, (model,), seconds, regions=clients)
 
 
 def client_of(
@@ -189,10 +193,17 @@ def share_within(
     """
     found: dict[str, float] = {}
     for one in rehearsal.workloads:
-        points = ready.get(one.workload.name, ())
+        points = points_of(ready, one.workload)
         near = [abs(sample.ready - ready_at(points, sample)) <= most for sample in one.recorded]
-        found[one.workload.name] = sum(near) / len(near)
+        found[f"{one.workload.region}/{one.workload.name}"] = sum(near) / len(near)
     return found
+
+
+def points_of(
+    ready: Mapping[str, Sequence[tuple[float, int]]], workload: Workload
+) -> Sequence[tuple[float, int]]:
+    """Return the ready replicas of a workload on the twin."""
+    return ready.get(workload.name) or ready.get(f"{workload.region}/{workload.name}", ())
 
 
 def ready_at(points: Sequence[tuple[float, int]], sample: Sample) -> int:

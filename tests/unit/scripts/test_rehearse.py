@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
 from planner.speed.calibrated import Calibration, Entry, write_calibration
 from scripts.rehearse.calibrated import calibrated
@@ -13,15 +14,17 @@ from scripts.rehearse.command import _rates
 from scripts.rehearse.describe import Described
 from scripts.rehearse.faults import with_faults
 from scripts.rehearse.files import from_file
-from scripts.rehearse.page import check_page
+from scripts.rehearse.page import check_page, html
 from scripts.rehearse.rates import default_rates
-from scripts.rehearse.result import spent_by
+from scripts.rehearse.result import result_of, spent_by
 from scripts.terminal.console import CommandError
-from simulator.engine.stepped import Finished
-from simulator.rehearsal.description import Limit, Model, Team
+from simulator.engine.stepped import Finished, LeastRequest, ReferenceEngines
+from simulator.rehearsal.description import Fallback, Limit, Model, Slo, Team
 from simulator.rehearsal.run import Bought, Rehearsal
 from simulator.tests.unit.rehearsal.platforms import L4, Steady, platform, region
 from tests.contract.infra.resolved import stack
+from twin.world.capacity import World
+from twin.world.scenario import Change
 
 
 @pytest.mark.parametrize(
@@ -253,3 +256,16 @@ def test_a_rollout_with_slower_steps_has_engines_of_its_own(tmp_path):
     (rollout,) = found.changes
     assert (rollout.at, rollout.kinds) == (1800, {0: 1})
     assert [each.step_factor for each in found.engines] == [1.0, 1.5]
+
+
+def test_the_page_has_what_each_model_got_and_each_objective():
+    fallback = Fallback(3, 1000.0, 1.0, 1.0)
+    model = Model("llm", (("llm", 1.0),), Slo(250.0), fallback=fallback)
+    none = Change(zone="*", accelerator="nvidia-l4", provisioning="*", chips=0).line()
+    alone = platform(models=(model,), world=World(stock=(none,)))
+    found = Rehearsal(alone, Steady(1.0, 10), ReferenceEngines(alone.engines, LeastRequest))
+    found.run()
+    text = html(result_of(found, stack_cost(resolve(stack("local"))), None), "local")
+    assert "<tr><td>llm</td><td>10</td><td>0</td><td>10</td><td>0</td><td></td></tr>" in text
+    assert "<td>10 of 10</td><td>broken</td>" in text
+    assert "<td>fallback of</td><td>llm</td><td>0.00</td>" in text

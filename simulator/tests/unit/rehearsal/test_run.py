@@ -132,6 +132,15 @@ def test_a_region_that_could_not_be_ejected_is_ejected_once_another_is_back():
     assert found.failed("b", found.room("b"), now=31.0)
 
 
+def test_a_region_that_fails_again_at_once_is_ejected_for_longer_and_a_calm_one_is_not():
+    found = Ejections(Front(is_global=True, failures=3), regions=2)
+    found.failed("a", 3, now=0.0)
+    found.failed("a", 3, now=31.0)
+    assert (found.is_out("a", 90.0), found.is_out("a", 92.0)) == (True, False)
+    found.failed("a", 3, now=200.0)
+    assert (found.is_out("a", 229.0), found.is_out("a", 231.0)) == (True, False)
+
+
 def test_a_turn_of_a_session_finds_prompt_and_answer_of_the_turn_before_in_the_cache():
     kind = Kind(
         share=1,
