@@ -213,6 +213,8 @@ class Cluster:
         """Create the first nodes of the pools without a class, on which the programs run."""
         plain = (name for rung in self._plain() for name in rung.pools)
         for spec in (self.region.pools[name] for name in plain):
+            if spec.shape.machine.accelerator is not None:
+                continue
             for zone, number in spec.at_creation().items():
                 for _ in range(number):
                     self._create(spec.shape, zone, 1, None, now)

@@ -3,7 +3,7 @@
 Decisions hold for the requests of one step. Those of a fleet gateway are the twin's functions.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -61,6 +61,8 @@ class Gates:
             for model in platform.models
         ]
         self._versions_of = {model.name: model.versions for model in platform.models}
+        self._divided: Counter[tuple[int, ...]] = Counter()
+        """Requests so far that were divided among the same numbers."""
         self._ordered: dict[tuple[int, int], tuple[str, ...]] = {}
         self._ejections = Ejections(platform.front, len(self.regions))
         self._kept: dict[tuple[str, str], float] = {}
@@ -172,7 +174,7 @@ class Gates:
                     return
             if live:
                 self._ejections.answered(name)
-                chosen = _split(self._versions(model, name), left)
+                chosen = self._split(self._versions(model, name), left)
                 # a weighted backend without endpoints answers its share with an error
                 served = np.isin(chosen, [number for number, _ in live])
                 pool[left] = np.where(served, chosen, UNSERVED)
@@ -234,7 +236,7 @@ class Gates:
         """Divide requests of one model among the regions with a ready replica."""
         model = self._platform.models[at]
         divided = [each for each in self._versions_of[model.name] if each[1] > 0]
-        chosen = _split([(n, share) for n, (_, share) in enumerate(divided)], mine)
+        chosen = self._split([(n, share) for n, (_, share) in enumerate(divided)], mine)
         for n, (version, _) in enumerate(divided):
             own = mine[chosen == n]
             ready = [
@@ -247,9 +249,21 @@ class Gates:
             kept = {name: self._kept.get((version, name), 1.0) for name in ready}
             parts = [(self._numbers[version, name], float(part)) for name, part in
                      shares(ready, kept).items()]  # fmt: skip
-            pool[own] = _split(parts, own)
+            pool[own] = self._split(parts, own)
             of = np.array([self._at[name] for _, name in self.pools], np.int64)
             region[own] = of[pool[own]]
+
+    def _split(self, live: Sequence[tuple[int, float]], left: Numbers) -> Numbers:
+        """Return a number for each request, in the proportion of the shares."""
+        if len(live) == 1:
+            return np.full(len(left), live[0][0], np.int64)
+        limits = np.cumsum([share for _, share in live])
+        numbers = tuple(number for number, _ in live)
+        before = self._divided[numbers]  # a step may have fewer requests than there are parts
+        self._divided[numbers] += len(left)
+        place = ((before + np.arange(len(left))) * _EVEN) % 1.0 * limits[-1]
+        chosen = np.searchsorted(limits, place, side="right")
+        return np.array(numbers, np.int64)[np.minimum(chosen, len(live) - 1)]
 
     # -- the fallbacks of pools
 
@@ -358,13 +372,3 @@ def _groups(keys: Numbers) -> Iterator[tuple[int, Numbers]]:
     starts = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))
     for first, end in zip(starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True):
         yield int(ordered[first]), order[first:end]
-
-
-def _split(live: Sequence[tuple[int, float]], left: Numbers) -> Numbers:
-    """Return a number for each request, in the proportion of the shares."""
-    if len(live) == 1:
-        return np.full(len(left), live[0][0], np.int64)
-    limits = np.cumsum([share for _, share in live])
-    place = (left * _EVEN) % 1.0 * limits[-1]
-    chosen = np.searchsorted(limits, place, side="right")
-    return np.array([number for number, _ in live], np.int64)[np.minimum(chosen, len(live) - 1)]

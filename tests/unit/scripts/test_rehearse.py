@@ -208,7 +208,7 @@ def _events(tmp_path, text):
     ("event", "message"),
     [
         ("{at: '25:99', upgrade: {}}", r"events\[0\]\.at: must .*25:99"),
-        ("{upgrade: {}}", r"events\[0\]\.at: must be"),
+        ("{upgrade: {}}", r"events\[0\]\.at: is required"),
         (
             "{at: '1:00'}",
             r"events\[0\]: must have exactly one of rollout, canary, upgrade, got 'none",
