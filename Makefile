@@ -44,8 +44,9 @@ status: $(READY) ## show the replicas of STACK: location, rung and price
 preview: $(READY) ## preview STACK with the policy pack, on the twin
 	@$(RUN) preview --stack $(STACK)
 
-rehearse: $(READY) ## rehearse a day of STACK in virtual time
-	@$(RUN) rehearse $(STACK)
+rehearse: STACK = prod
+rehearse: $(READY) ## rehearse a day of STACK (default prod) in virtual time, with a page in build/rehearsal
+	@$(RUN) rehearse $(STACK) --page build/rehearsal
 
 render: $(READY) ## write every object and resource of STACK, and a report, to build/STACK/
 	@$(RUN) render --stack $(STACK)

@@ -4,13 +4,14 @@
     .venv/bin/python -m scripts.develop.twin_timeline local burst FILE
 
 Write the file before another scenario is played. It has the ready replicas of each workload over
-time, the times that its processes took to start (which are real time, so they depend on the
-machine), and the requests of the traffic or the client.
+time, with its region before the name where there are several, the times that its processes took to
+start (which are real time, so they depend on the machine), and the requests of the traffic or the
+client.
 """
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -39,8 +40,9 @@ def record(events: Iterable[Event], scenario: str, speed: float) -> dict[str, An
     begun = first["time"]
     if first["subject"] != _LOAD:
         begun -= _after(scenario) / speed
-    ready: dict[str, str] = {}
-    curves: dict[str, list[tuple[float, int]]] = {}
+    ready: dict[str, tuple[str, str]] = {}
+    curves: dict[tuple[str, str], list[tuple[float, int]]] = {}
+    regions: dict[str, str] = {}
     starts: dict[str, list[tuple[float, float]]] = {}
     nodes: dict[str, float] = {}
     started: dict[str, float] = {}
@@ -48,6 +50,7 @@ def record(events: Iterable[Event], scenario: str, speed: float) -> dict[str, An
         pod, at = str(event["subject"]), round(event["time"] - begun, 2)
         if event["kind"] == "node.ready":
             nodes[pod] = at
+            regions[pod] = str(event["zone"]).rpartition("-")[0]
         elif event["kind"] == "engine.started":
             started[pod] = at
         elif event["kind"] == "pod.ready" and pod in started:
@@ -55,16 +58,49 @@ def record(events: Iterable[Event], scenario: str, speed: float) -> dict[str, An
             # a node's first process waits for nothing but the machine that the twin runs on
             begun_at = nodes.pop(str(event["message"]).rpartition(" on ")[2], started[pod])
             starts.setdefault(name, []).append((at, at - begun_at))
-            ready[pod] = name
-            _change(curves, name, at, 1)
+            ready[pod] = regions.get(str(event["node"]), ""), name
+            _change(curves, ready[pod], at, 1)
         elif event["kind"] == "engine.stopped" and pod in ready:
             _change(curves, ready.pop(pod), at, -1)
     return {
         "scenario": scenario,
         "speed": speed,
-        "ready": {name: [(max(0.0, at), n) for at, n in points] for name, points in curves.items()},
-        "start_seconds": {name: _usual(each) for name, each in starts.items()},
+        "ready": {
+            name if len({region for region, _ in curves}) == 1 else f"{region}/{name}": [
+                (max(0.0, at), n) for at, n in points
+            ]
+            for (region, name), points in curves.items()
+        },
+        "start_seconds": {name: _usual(each) for name, each in starts.items()}
+        | dict(_restarts(found, begun)),
     }
+
+
+def _restarts(found: Sequence[Event], begun: float) -> Iterator[tuple[str, float]]:
+    """Yield the programs that a lost zone stopped, and how long they took to run again.
+
+    That is what takes real time: removing the lost node, and from a new node to the next answer.
+    """
+    events = iter([event for event in found if event["time"] > begun])
+    lost = _next(events, "node.notice", "zone is down")
+    refused = _next(events, "answer.refused")
+    waiting: dict[str, float] = {}
+    node: float | None = None
+    for event in events if lost is not None and refused is not None else ():
+        if event["kind"] == "answer.ok" and node is not None:
+            for name, since in waiting.items():
+                seconds = event["time"] - node + since - (lost or event)["time"]
+                yield name, round(seconds, 2)
+            return
+        if event["kind"] == "pod.pending" and node is None:
+            name = workload_of(str(event["subject"])).removeprefix("pods of ")
+            waiting.setdefault(name, event["time"])
+        if event["kind"] == "node.ready" and waiting and node is None:
+            node = event["time"]
+
+
+def _next(events: Iterator[Event], kind: str, message: str = "") -> Event | None:
+    return next((e for e in events if e["kind"] == kind and message in str(e["message"])), None)
 
 
 def _usual(starts: Sequence[tuple[float, float]]) -> float:
@@ -77,8 +113,10 @@ def _after(scenario: str) -> float:
     return scenarios.load(scenarios.find(scenario)).steps[0].after or 0.0
 
 
-def _change(curves: dict[str, list[tuple[float, int]]], name: str, at: float, by: int) -> None:
-    points = curves.setdefault(name, [])
+def _change(
+    curves: dict[tuple[str, str], list[tuple[float, int]]], of: tuple[str, str], at: float, by: int
+) -> None:
+    points = curves.setdefault(of, [])
     before = points[-1][1] if points else 0
     points.append((at, before + by))
 

@@ -4,14 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from gke_inference.catalogue.input_error import InputError, yaml_problem
 from gke_inference.catalogue.problems import Document, one_of
 from gke_inference.settings import Settings, Word
-
-MOST_BYTES = 1_000_000
+from scripts.rehearse.files import settings_of_file
 
 
 class Order(Word):
@@ -75,18 +72,7 @@ def read_bounds(file: Path) -> Bounds:
         InputError: The file breaks a rule.
         OSError: It cannot be read.
     """
-    size = file.stat().st_size
-    if size > MOST_BYTES:
-        raise InputError(str(file), f"must have at most {MOST_BYTES:,} bytes", size)
-    try:
-        document: Any = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(str(file), f"must be YAML: {yaml_problem(error)}") from None
-    try:
-        return Bounds.model_validate(document, strict=False)
-    except ValidationError as error:
-        problem = _DOCUMENT.problems_of(error, ())[0]
-        raise problem.at(f"{file}: {problem.path}" if problem.path else str(file)) from None
+    return settings_of_file(file, Bounds, _DOCUMENT)
 
 
 def check_names(bounds: Bounds, models: Mapping[str, Any], capacity: Mapping[str, Any]) -> None:

@@ -14,6 +14,7 @@ from infra.plan import Plan
 from infra.reading.load import STACKS
 from infra.stack import Layer
 from scripts.rehearse.calibrated import calibrated
+from scripts.rehearse.changes import with_changes
 from scripts.rehearse.describe import Described, describe
 from scripts.rehearse.faults import with_faults
 from scripts.rehearse.files import from_file
@@ -59,6 +60,10 @@ def rehearse(
             metavar="SCENARIO[@HH:MM]",
             help="Scenario of the twin that happens, from a time after the start; repeat for more.",
         ),
+    ] = None,
+    events: Annotated[
+        Path | None,
+        typer.Option(help="YAML file with rollouts, canaries and upgrades, and their times."),
     ] = None,
     traffic: Annotated[
         Path | None,
@@ -115,6 +120,8 @@ def rehearse(
     platform = with_faults(described.platform, fault or [])
     if calibration is not None:
         platform = calibrated(platform, calibration, stack)
+    if events is not None:
+        platform = with_changes(platform, plan, events)
     if traffic is not None and rate:
         raise CommandError("--rate: must be omitted with --traffic, which has the rates")
     option = "--traffic"

@@ -4,7 +4,7 @@ What the control plane acts on is read from the objects (compute classes, pods, 
 twin reads it. Latency objectives, limits and start times are the plan's.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from scripts.rehearse.engine_settings import GROUP, NotSimulatedError, settings_
 from scripts.terminal.console import CommandError
 from simulator.engine.settings import Deployment
 from simulator.rehearsal import horizontal
+from simulator.rehearsal.changes import Rolling, Surge, Upgrades
 from simulator.rehearsal.description import (
     Fallback,
     Front,
@@ -39,7 +40,7 @@ from simulator.rehearsal.description import (
 from twin.cluster.autoscaler import pods as autoscaler_pods
 from twin.cluster.autoscaler.pods import Pod
 from twin.cluster.autoscaler.rungs import parse_class
-from twin.cluster.base.fields import part
+from twin.cluster.base.fields import part, parts
 from twin.cluster.nodes import pool_spec
 from twin.cluster.nodes.pool_spec import PoolSpec
 from twin.wire.kube import JsonObject
@@ -48,8 +49,11 @@ from twin.world.regions import default_zones
 from twin.world.rules import Rules
 
 _NODE_POOL = "gcp:container/nodePool:NodePool"
+_CLUSTER = "gcp:container/cluster:Cluster"
 _BACKEND = "gcp:compute/backendService:BackendService"
 _REPLICAS = "gke-inference/replicas"
+_EXTENSIONS = ("GCPRoutingExtension", "GCPTrafficExtension")
+_GRACE = "terminationGracePeriodSeconds"
 
 
 @dataclass
@@ -118,6 +122,7 @@ class _Describer:
                 f"STACK: must have a model whose engine is simulated ({reasons or 'no model'})"
             )
         used = {each.region for each in workloads}
+        front = self._front()
         platform = Platform(
             project=self._plan.project.id,
             regions=tuple(
@@ -125,9 +130,10 @@ class _Describer:
             ),
             models=models,
             workloads=tuple(workloads),
+            programs=() if front.overflow_percent is not None else tuple(self._programs(used)),
             engines=tuple(self._engines),
             times=Times(self._rules, float(self._plan.platform.monitoring.scrape_seconds)),
-            front=self._front(),
+            front=front,
             teams=self._teams([name for name in self._plan.regions if name in used]),
             world=World(stock=tuple(self._reservations())),
             calendar=frozenset(
@@ -172,7 +178,7 @@ class _Describer:
             slo = first.settings.slo
             yield Model(
                 name,
-                tuple(each for each in versions if each[1] > 0),
+                tuple(versions),
                 Slo() if slo is None else Slo(slo.ttft_p95_ms, slo.tpot_p95_ms),
                 float(first.settings.timeout_seconds),
                 first.settings.task is Task.EMBED,
@@ -199,6 +205,7 @@ class _Describer:
             fallback.monthly_usd,
             price.input_usd_per_million,
             price.output_usd_per_million,
+            float(backends.settings[fallback.backend].timeout_seconds),
         )
 
     def _teams(self, regions: Sequence[str]) -> dict[str, Team]:
@@ -235,7 +242,21 @@ class _Describer:
             zones,
             {each.name: each for each in classes},
             {each.name: each for each in self._pools(region, zones)},
+            self._upgrades(region),
         )
+
+    def _upgrades(self, region: RegionPlan) -> Upgrades:
+        """Return the surge settings of the pools of a region, and of those that GKE creates."""
+        by_pool: dict[str, Surge] = {}
+        created = Surge()
+        for state in self._states:
+            inputs: JsonObject = state.get("inputs") or {}
+            if state["type"] == _NODE_POOL and inputs.get("cluster") == region.cluster_name:
+                by_pool[str(inputs["name"])] = _surge(part(inputs, "upgradeSettings"), Surge(1, 0))
+            elif state["type"] == _CLUSTER and inputs.get("name") == region.cluster_name:
+                defaults = part(part(inputs, "clusterAutoscaling"), "autoProvisioningDefaults")
+                created = _surge(part(defaults, "upgradeSettings"), created)
+        return Upgrades(by_pool, created)
 
     def _pools(self, region: RegionPlan, zones: tuple[str, ...]) -> Iterator[PoolSpec]:
         for state in self._states:
@@ -334,8 +355,38 @@ class _Describer:
                 for metric in metrics
                 if metric.is_external and filled is not None
             },
-            grace_seconds=float(template["spec"].get("terminationGracePeriodSeconds", 30)),
+            grace_seconds=float(template["spec"].get(_GRACE, 30)),
+            rolling=_rolling(item),
         )
+
+    def _programs(self, regions: Set[str]) -> Iterator[Workload]:
+        """Yield the callouts without which a gateway answers 500: extensions that fail closed."""
+        starts = self._rules.seconds("agent.image.small")
+        for name, region in self._plan.regions.items():
+            items = self._objects.get(region.cluster_name, ()) if name in regions else ()
+            needed = {
+                str(each["backendRef"]["name"])
+                for item in items
+                if item["kind"] in _EXTENSIONS
+                for chain in parts(item["spec"], "extensionChains")
+                for each in parts(chain, "extensions")
+                if not each.get("failOpen")
+            }
+            for item in items:
+                own: str = item["metadata"]["name"]
+                if item["kind"] == "Deployment" and own in needed:
+                    template: JsonObject = item["spec"]["template"]
+                    namespace = str(item["metadata"].get("namespace"))
+                    yield Workload(
+                        name=own,
+                        region=name,
+                        pool="",
+                        pods=tuple(_pods(template, 1, namespace, own, items)),
+                        replicas=int(item["spec"].get("replicas") or 1),
+                        hardware={},
+                        grace_seconds=float(template["spec"].get(_GRACE, 30)),
+                        starts_seconds=starts,
+                    )
 
     def _hardware(
         self, served: ServedModel, kind: str, template: JsonObject, hosts: int
@@ -355,6 +406,25 @@ class _Describer:
                 start.seconds_of(ENGINE_STAGES),
             )
         return found
+
+
+def _surge(settings: JsonObject, usual: Surge) -> Surge:
+    """Return surge settings; without any, GKE's default of one more node."""
+    if not settings:
+        return usual
+    extra, unavailable = settings.get("maxSurge"), settings.get("maxUnavailable")
+    return Surge(int(extra or 0), int(unavailable or 0))
+
+
+def _rolling(item: JsonObject) -> Rolling:
+    """Return the update strategy of an object, by default Kubernetes' 25 percent."""
+    if item["kind"] == GROUP:
+        strategy = part(part(item["spec"], "rolloutStrategy"), "rollingUpdateConfiguration")
+        surge, unavailable = strategy.get("maxSurge", 0), strategy.get("maxUnavailable", 1)
+    else:
+        strategy = part(part(item["spec"], "strategy"), "rollingUpdate")
+        surge, unavailable = strategy.get("maxSurge", "25%"), strategy.get("maxUnavailable", "25%")
+    return Rolling(*(each if isinstance(each, str) else int(each) for each in (surge, unavailable)))
 
 
 def _pods(

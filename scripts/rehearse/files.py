@@ -1,12 +1,47 @@
-"""Traffic of a file for a described stack."""
+"""Files of a rehearsal: traffic for a described stack, and settings in YAML."""
 
 from pathlib import Path
+from typing import Any, TypeVar
 
-from gke_inference.catalogue.input_error import InputError
+import yaml
+from pydantic import ValidationError
+
+from gke_inference.catalogue.input_error import InputError, yaml_problem
+from gke_inference.catalogue.problems import Document
+from gke_inference.settings import Settings
 from scripts.rehearse.describe import Described
 from scripts.terminal.console import CommandError
 from simulator.demand.arrivals import Traffic
 from simulator.demand.reading import read
+
+MOST_BYTES = 1_000_000
+_S = TypeVar("_S", bound=Settings)
+
+
+def settings_of_file(file: Path, kind: type[_S], document: Document) -> _S:
+    """Return the settings of a YAML file.
+
+    Args:
+        file: The file.
+        kind: Class of the settings.
+        document: Their schema, for messages.
+
+    Raises:
+        InputError: The file breaks a rule.
+        OSError: It cannot be read.
+    """
+    size = file.stat().st_size
+    if size > MOST_BYTES:
+        raise InputError(str(file), f"must have at most {MOST_BYTES:,} bytes", size)
+    try:
+        content: Any = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(str(file), f"must be YAML: {yaml_problem(error)}") from None
+    try:
+        return kind.model_validate(content, strict=False)
+    except ValidationError as error:
+        problem = document.problems_of(error, ())[0]
+        raise problem.at(f"{file}: {problem.path}" if problem.path else str(file)) from None
 
 
 def from_file(file: Path, described: Described, option: str = "--traffic") -> Traffic:

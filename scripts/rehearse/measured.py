@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from scripts.rehearse.result import spent_by
+from scripts.rehearse.result import spent_by, usd_by_model
 from simulator.demand.arrivals import MOST, Arrivals, Traffic
 from simulator.rehearsal.accounts import PERCENTILE
 from simulator.rehearsal.description import Platform
@@ -22,7 +22,8 @@ class ModelMeasure:
     """A model in a rehearsal."""
 
     usd: float
-    """Accelerators of its replicas, and those that were started and not used, at list price."""
+    """Accelerators of its replicas, and those that were started and not used, at list price, and
+    its fallback at the prices of `clients.prices`."""
     sent: int
     failed: int
     """Requests without a whole answer, for lack of replicas."""
@@ -55,7 +56,7 @@ class Measured:
 
     models: dict[str, ModelMeasure]
     usd: float
-    """All accelerators, also those that no replica used."""
+    """All accelerators, also those that no replica used, and fallbacks."""
     spot_share: float
     """Share of the machine time on spot or flex-start machines."""
     without_price_hours: float
@@ -84,11 +85,12 @@ def measured(platform: Platform, traffic: Traffic) -> Measured:
 def measure_of(found: Rehearsal) -> Measured:
     """Return what a rehearsal that has ended measured."""
     spent, unused = spent_by(found), _unused(found)
+    fallbacks = usd_by_model(found.gates.fallback_usd)
     models: dict[str, ModelMeasure] = {}
     for model in found.platform.models:
         outcomes = [one for (name, _), one in found.outcomes.items() if name == model.name]
         sent = sum(one.sent for one in outcomes)
-        answered = sum(one.answered for one in outcomes)
+        answered = sum(one.answers for one in outcomes)
         ignored = sum(one.reasons[reason] for one in outcomes for reason in NOT_CAPACITY)
         late: list[tuple[str, int, int]] = []
         if model.slo.ttft_p95_ms is not None and sent:
@@ -96,7 +98,9 @@ def measure_of(found: Rehearsal) -> Measured:
         if model.slo.tpot_p95_ms is not None and sent:
             late.append(("tpot_p95_ms", sum(one.late_tpot for one in outcomes), answered))
         models[model.name] = ModelMeasure(
-            spent.by_model.get(model.name, 0.0) + unused.get(model.name, 0.0),
+            spent.by_model.get(model.name, 0.0)
+            + unused.get(model.name, 0.0)
+            + fallbacks.get(model.name, 0.0),
             sent,
             sum(one.failed for one in outcomes) - ignored,
             tuple(late),
@@ -106,7 +110,7 @@ def measure_of(found: Rehearsal) -> Measured:
                 if bought.provisioning in ("spot", "flex-start"))  # fmt: skip
     return Measured(
         models,
-        spent.total,
+        spent.total + sum(fallbacks.values()),
         taken / total if total else 0.0,
         sum(spent.without_price.values()),
         found.traffic.seconds / 3600,

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from scripts.rehearse.result import Result
 from scripts.rehearse.show import headlines
 from scripts.terminal.console import CommandError
+from simulator.rehearsal.run import CHANGE
 from twin.drawings.curves_svg import Curve, Panel
 from twin.drawings.timeline import clock
 
 NAME = "rehearsal.html"
 _TEMPLATES = Path(__file__).parent / "templates"
 _REPORT = Path(__file__).parents[1] / "report" / "templates"
-_MARKS = {"scenario.step", "front.ejected"}
+_MARKS = {"scenario.step", "front.ejected", CHANGE, "rollout.done", "upgrade.paused"}
 _MOST_MARKS = 12
 
 
@@ -98,15 +99,15 @@ def panels(found: Result) -> Iterator[Panel]:
         )
     for pool in dict.fromkeys(one.workload.pool for one in rehearsal.workloads):
         curves: list[Curve] = []
-        for one in rehearsal.workloads:
-            if one.workload.pool != pool or not one.recorded:
-                continue
-            label = f"{one.workload.name} {one.workload.region}"
-            ready = tuple((each.seconds / 3600, float(each.ready)) for each in one.recorded)
-            wanted = tuple((each.seconds / 3600, float(each.wanted)) for each in one.recorded)
+        mine = [one for one in rehearsal.workloads if one.workload.pool == pool and one.recorded]
+        for name in dict.fromkeys(one.workload.name for one in mine):
+            everywhere = [one.recorded for one in mine if one.workload.name == name]
+            times = [each.seconds / 3600 for each in everywhere[0]]
+            ready = [sum(each.ready for each in at) for at in zip(*everywhere, strict=True)]
+            wanted = [sum(each.wanted for each in at) for at in zip(*everywhere, strict=True)]
             curves += [
-                Curve(f"{label} ready", ready),
-                Curve(f"{label} wanted", wanted, dashed=True),
+                Curve(f"{name} ready", tuple(zip(times, map(float, ready), strict=True))),
+                Curve(f"{name} wanted", tuple(zip(times, map(float, wanted), strict=True)), True),
             ]
         yield Panel(f"{pool}\nreplicas", tuple(curves))
     keys = sorted({key for _, counts in rehearsal.chips for key in counts})

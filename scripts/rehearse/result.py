@@ -130,14 +130,15 @@ def result_of(rehearsal: Rehearsal, cost: StackCost, budget: Budget | None) -> R
         by_model,
         tuple(_objectives(rehearsal, by_model)),
         spent,
-        _by_model(rehearsal.gates.fallback_usd),
+        usd_by_model(rehearsal.gates.fallback_usd),
         others * hours,
         bill * hours,
         None if budget is None else _budget(budget, cost, spent.total / hours),
     )
 
 
-def _by_model(usd: Mapping[tuple[str, str], float]) -> dict[str, float]:
+def usd_by_model(usd: Mapping[tuple[str, str], float]) -> dict[str, float]:
+    """Return dollars by model, from those by model and region."""
     found = _Sums(float)
     for (model, _), each in usd.items():
         found[model] += each
@@ -164,7 +165,7 @@ def _objectives(rehearsal: Rehearsal, by_model: dict[str, Outcomes]) -> Iterator
             if target is not None:
                 seconds = durations.quantile(PERCENTILE)
                 ms = None if seconds is None else seconds * 1000
-                yield Objective(model.name, metric, target, ms, late, found.answered)
+                yield Objective(model.name, metric, target, ms, late, found.answers)
 
 
 def spent_by(rehearsal: Rehearsal) -> Spent:

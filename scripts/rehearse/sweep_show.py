@@ -20,8 +20,8 @@ def headlines(found: Found, most_failed: float, where: str) -> Iterator[str]:
     was_kept = now.excess(names, most_failed) == 0
     option = found.option
     yield (
-        f"Winner: ${best.usd:,.2f} for accelerators in {best.hours:g} h, as it is ${now.usd:,.2f} "
-        f"({_percent(best.usd, now.usd)}); objectives "
+        f"Winner: ${best.usd:,.2f} for accelerators and fallbacks in {best.hours:g} h, as it is "
+        f"${now.usd:,.2f} ({_percent(best.usd, now.usd)}); objectives "
         + ("kept" if is_kept else "BROKEN: no setting within the bounds keeps them")
         + ("" if was_kept else "; as it is they are broken")
     )

@@ -11,6 +11,7 @@ from typing import Any
 from gke_inference.catalogue.engines import engine
 from infra.plan import Plan, RegionPlan, ServedModel
 from scripts.rehearse.sweep_options import Option, Setting
+from simulator.rehearsal.changes import Upgrade
 from simulator.rehearsal.description import Platform, Region, Workload
 from simulator.rehearsal.horizontal import Autoscaler
 from twin.cluster.autoscaler.rungs import Class
@@ -49,6 +50,12 @@ def varied(platform: Platform, plan: Plan, option: Option) -> Platform:
         platform,
         workloads=tuple(workloads),
         regions=tuple(each for each in regions if each.name in used),
+        programs=tuple(each for each in platform.programs if each.region in used),
+        changes=tuple(
+            each
+            for each in platform.changes
+            if not isinstance(each, Upgrade) or each.region in used
+        ),
     )
 
 

@@ -143,6 +143,9 @@ def lines_of(old: Result | None, new: Result) -> Iterator[Line]:
     for name in dict.fromkeys([*was, *now]):
         yield Line(f"late, {name}", "%", was.get(name), now.get(name), _ALLOWED)
     yield Line("accelerators", "$", None if old is None else old.spent.total, new.spent.total)
+    costs = [None if day is None else sum(day.fallback_usd.values()) for day in (old, new)]
+    if any(costs):
+        yield Line("fallbacks", "$", *costs)
     old_budget = None if old is None else old.budget
     if new.budget is not None:
         yield Line(

@@ -110,7 +110,7 @@ class Requests(_Columns):
     def _row(self, where: str, cells: Mapping[str, str]) -> Row:
         prompt = _whole(where, cells, "prompt_tokens")
         shared = _whole(where, cells, "prefix_tokens") if cells["prefix_tokens"] else 0
-        if not 0 <= shared <= prompt:
+        if not 0 <= shared <= max(prompt, 0):  # a negative prompt is refused below
             rule = f"must be 0 to prompt_tokens, {prompt}"
             raise InputError(f"{where}: prefix_tokens", rule, shared)
         return Row(

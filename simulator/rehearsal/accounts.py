@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from simulator.engine.replay import HTTP_SECONDS
 from simulator.engine.stepped import Finished
 from simulator.rehearsal.description import Model
+from simulator.rehearsal.fallbacks import durations
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -50,7 +51,7 @@ class Outcomes:
     answered: int = 0
     """Answered by engines."""
     by_fallback: int = 0
-    """Answered by the fallback of the model."""
+    """Answered by the fallback of the model, in the times of `fallbacks.durations`."""
     refused: int = 0
     """Refused at once: no replica, a limit, saturation, or more tokens than the context."""
     cut: int = 0
@@ -73,6 +74,11 @@ class Outcomes:
     def failed(self) -> int:
         """Requests without a whole answer."""
         return self.refused + self.cut + self.lost
+
+    @property
+    def answers(self) -> int:
+        """Whole answers, of engines and of the fallback, which objectives count."""
+        return self.answered + self.by_fallback
 
     def plus(self, other: "Outcomes") -> "Outcomes":
         """Return the sum of two."""
@@ -185,6 +191,15 @@ class Tally:
         self._models = models
         self._places = [(model.name, region) for model in models for region in regions]
         self.timeout = np.array([model.timeout_seconds for model in models])
+        self._fallback_timeout = np.array(
+            [
+                model.timeout_seconds
+                if model.fallback is None
+                else min(model.timeout_seconds, model.fallback.timeout_seconds)
+                for model in models
+            ]
+        )
+        self._fallback_answers = 0
         targets = [(model.slo.ttft_p95_ms, model.slo.tpot_p95_ms) for model in models]
         self._slo = np.array(
             [[np.inf if ms is None else ms / 1000 for ms in pair] for pair in targets]
@@ -232,9 +247,18 @@ class Tally:
         self.open.release(numbers)
 
     def fall_back(self, numbers: Numbers) -> None:
-        """Count requests that a fallback answered, and release their numbers."""
+        """Count requests that a fallback answers, and release their numbers."""
+        if not len(numbers):
+            return
+        first, between = durations(self._fallback_answers, len(numbers))
+        self._fallback_answers += len(numbers)
+        generated = self.open.output_tokens[numbers]
+        last = first + between * np.maximum(generated - 1, 0)
+        is_cut = last > self._fallback_timeout[self.model_of(self.open.key[numbers])]
+        self.fail(numbers[is_cut], TIMEOUT, "cut")
+        numbers, generated = numbers[~is_cut], generated[~is_cut]
         self._sums["by_fallback"] += self._by_key(self.open.key[numbers])
-        np.add.at(self._team_answered, self.open.team[numbers], 1)
+        self._judge(numbers, first[~is_cut], last[~is_cut], generated)
         self.open.release(numbers)
 
     def finish(self, ended: Finished, started: float) -> None:
@@ -267,12 +291,19 @@ class Tally:
         self, number: Numbers, first: Floats, last: Floats, generated: Numbers, cached: Numbers
     ) -> None:
         key, sums = self.open.key[number], self._sums
-        model = self.model_of(key)
         prompts = self.open.prompt_tokens[number]
         sums["answered"] += self._by_key(key)
         sums["prompt_tokens"] += self._by_key(key, prompts)
         sums["output_tokens"] += self._by_key(key, generated)
         sums["cached_tokens"] += self._by_key(key, cached)
+        self._judge(number, first, last, generated)
+        tokens = prompts + generated
+        np.add.at(self._team_tokens, (self.model_of(key), self.open.team[number]), tokens)
+
+    def _judge(self, number: Numbers, first: Floats, last: Floats, generated: Numbers) -> None:
+        """Count whole answers against the objectives, and for their teams."""
+        key, sums = self.open.key[number], self._sums
+        model = self.model_of(key)
         np.add.at(self._ttft, (key, bin_of(first)), 1)
         several = generated > 1
         tpot = (last - first)[several] / (generated[several] - 1)
@@ -285,9 +316,7 @@ class Tally:
         if late.any():
             bucket = self._bucket(self.open.seconds[number[late]])
             np.add.at(self._counts[2], (model[late], bucket), 1)
-        team = self.open.team[number]
-        np.add.at(self._team_answered, team, 1)
-        np.add.at(self._team_tokens, (model, team), prompts + generated)
+        np.add.at(self._team_answered, self.open.team[number], 1)
 
     # -- results
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
+from simulator.rehearsal.changes import Surge
 from simulator.rehearsal.description import Region, Workload
 from simulator.rehearsal.events import Log
 from twin.cluster.autoscaler.migration import better
@@ -38,14 +39,36 @@ class Ledger:
     project: str
     holdings: dict[str, Holding] = field(default_factory=dict[str, Holding])
     """By node."""
+    _sums: dict[Claim, int] = field(default_factory=dict[Claim, int])
+    """Chips of the holdings that count alike: by claim, without node and chips."""
 
     def acquire(self, claims: Sequence[Claim], cluster: str, now: float) -> Answer:
         """Allocate machines, all or none."""
-        answer = decide(self.world, self.holdings.values(), claims, self.project)
+        answer = decide(self.world, self._held(now), claims, self.project)
         if answer.granted:
             for claim in claims:
                 self.holdings[claim.node] = Holding(claim, cluster, now)
+                self._add(claim, claim.chips)
         return answer
+
+    def _held(self, now: float) -> Iterable[Holding]:
+        """Return what is allocated; without quotas, which also count machines, as sums of chips.
+
+        A decision would otherwise read every machine of the platform.
+        """
+        if self.world.quota:
+            return self.holdings.values()
+        return [Holding(replace(one, chips=sum_), "", now) for one, sum_ in self._sums.items()]
+
+    def release(self, node: str) -> None:
+        """Return the machine of a node, if it has one."""
+        holding = self.holdings.pop(node, None)
+        if holding is not None:
+            self._add(holding.claim, -holding.claim.chips)
+
+    def _add(self, claim: Claim, chips: int) -> None:
+        kind = replace(claim, node="", chips=0)
+        self._sums[kind] = self._sums.get(kind, 0) + chips
 
     def taken(self, cluster: str) -> dict[str, str]:
         """Return the nodes of a cluster that lose their machine, with the reason."""
@@ -73,6 +96,14 @@ class Replica:
     """Number of its engine once it is ready."""
     leaves_at: float | None = None
     """Time at which it is killed; None unless it is leaving."""
+    revision: int = 0
+    """Rollouts of its workload before it was created."""
+
+    def is_ready(self, now: float) -> bool:
+        """Return whether it serves: an engine, or a program."""
+        if self.workload.starts_seconds is None:
+            return self.engine is not None and not self.is_leaving
+        return bool(self.nodes) and self.ready_at <= now and not self.is_leaving
 
     @property
     def is_leaving(self) -> bool:
@@ -101,6 +132,14 @@ class Node:
     owner: str = ""
     """Pool of the gateway whose replica it had first."""
 
+    def __post_init__(self) -> None:
+        """Keep what an empty node has."""
+        self._free = dict(self.room.free)
+
+    def empty_room(self) -> Room:
+        """Return the node without pods."""
+        return Room(self.room.labels, self.room.taints, dict(self._free), [])
+
     @property
     def class_name(self) -> str:
         """Name of its compute class."""
@@ -112,6 +151,18 @@ class _Queued:
     offers: tuple[Offer, ...]
     until: float
     next_try: float
+
+
+@dataclass
+class _Upgrade:
+    """Nodes of one pool that are replaced, in groups."""
+
+    surge: Surge
+    groups: list[str]
+    """Groups that are not begun."""
+    replacements: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    """Nodes in place of a group that is drained; none yet where it goes first."""
+    until: float = math.inf
 
 
 @dataclass
@@ -140,6 +191,7 @@ class Cluster:
         self._queued: list[_Queued] = []
         self._moves: dict[str, _Move] = {}
         self._next_move: dict[str, float] = {}
+        self._upgrades: list[_Upgrade] = []
         self._is_dirty = True
         self._looked = -math.inf
 
@@ -157,6 +209,16 @@ class Cluster:
         self._is_dirty = True
         return found
 
+    def create_pools(self, now: float) -> None:
+        """Create the first nodes of the pools without a class, on which the programs run."""
+        plain = (name for rung in self._plain() for name in rung.pools)
+        for spec in (self.region.pools[name] for name in plain):
+            if spec.shape.machine.accelerator is not None:
+                continue
+            for zone, number in spec.at_creation().items():
+                for _ in range(number):
+                    self._create(spec.shape, zone, 1, None, now)
+
     def remove(self, replica: Replica) -> None:
         """Remove a replica and its pods."""
         self.replicas.remove(replica)
@@ -166,7 +228,7 @@ class Cluster:
         self._is_dirty = True
 
     def _refresh(self, node: Node) -> None:
-        node.room = room_of(node.shape, node.zone)
+        node.room = node.empty_room()
         for other in node.replicas:
             for pod, on in zip(other.pods, other.nodes, strict=True):
                 if on is node:
@@ -190,8 +252,10 @@ class Cluster:
                 continue
             # nodes that had no room for a replica have none for the next one of the workload
             first = starts.get(id(replica.workload), 0)
-            chosen = _fit(replica, usable[first:] if first else usable)
-            if chosen is not None and len(chosen) == 1:
+            is_program = replica.workload.starts_seconds is not None
+            nodes = _spread(replica.workload, usable) if is_program else usable[first:]
+            chosen = _fit(replica, nodes)
+            if chosen is not None and len(chosen) == 1 and not is_program:
                 starts[id(replica.workload)] = usable.index(chosen[0], first)
             if chosen is None:
                 full.add(id(replica.workload))
@@ -216,7 +280,7 @@ class Cluster:
             if not replica.nodes and not replica.is_leaving:
                 for pod in replica.pods:
                     waiting.setdefault(pod.compute_class or "", []).append(pod)
-        coming = [room_of(each.shape, each.zone) for each in self._coming(now)]
+        coming = [each.empty_room() for each in self._coming(now)]
         coming += [
             room_of(offer.shape, offer.zone)
             for queued in self._queued
@@ -225,6 +289,7 @@ class Cluster:
         ]
         for name, pods in sorted(waiting.items()):
             self._serve(name, pods, coming, now)
+        self._advance_upgrades(now)
         self._remove_empty(waiting, now)
         for klass in self.region.classes.values():
             if klass.migrates:
@@ -305,29 +370,35 @@ class Cluster:
     def _request(self, offer: Offer, now: float) -> tuple[Answer, NodeShape | None]:
         """Request the nodes of an offer; return the shape that they get."""
         answer = Answer("refused")
-        unique = f"{next(self._numbers)}"
         pool = offer.shape.pool
         is_own = offer.pool is None and offer.hosts > 1  # each slice has a pool of its own
-        named = offer.shape.in_pool(f"{pool}-{unique}") if is_own else offer.shape
+        named = offer.shape.in_pool(f"{pool}-{next(self._numbers)}") if is_own else offer.shape
         for shape in forms(offer, named, self._ledger.world):
-            names = [f"{self.region.name}/{pool}/{unique}-{at}" for at in range(offer.hosts)]
-            claims = [
-                claim_for(
-                    shape.machine, node=name, zone=offer.zone, provisioning=shape.provisioning,
-                    reservation=shape.reservation,
-                )
-                for name in names
-            ]  # fmt: skip
-            answer = self._ledger.acquire(claims, self.region.name, now)
+            answer = self._create(shape, offer.zone, offer.hosts, offer.rung.index, now)
             if answer.granted:
-                ready = now + self._rules.scaled(f"node.create.{shape.machine.kind}")
-                for name in names:
-                    room = room_of(shape, offer.zone)
-                    self.nodes[name] = Node(
-                        name, names[0], shape, offer.zone, offer.rung.index, now, ready, room
-                    )
                 return answer, shape
         return answer, None
+
+    def _create(
+        self, shape: NodeShape, zone: str, hosts: int, rung: int | None, now: float
+    ) -> Answer:
+        """Request machines of one shape, and create their nodes if they are granted."""
+        unique = next(self._numbers)
+        names = [f"{self.region.name}/{shape.pool}/{unique}-{at}" for at in range(hosts)]
+        claims = [
+            claim_for(
+                shape.machine, node=name, zone=zone, provisioning=shape.provisioning,
+                reservation=shape.reservation,
+            )
+            for name in names
+        ]  # fmt: skip
+        answer = self._ledger.acquire(claims, self.region.name, now)
+        if answer.granted:
+            ready = now + self._rules.scaled(f"node.create.{shape.machine.kind}")
+            for name in names:
+                room = room_of(shape, zone)
+                self.nodes[name] = Node(name, names[0], shape, zone, rung, now, ready, room)
+        return answer
 
     def _retry(self, now: float) -> None:
         """Retry the requests that wait for capacity."""
@@ -384,7 +455,7 @@ class Cluster:
     def _delete(self, node: Node) -> None:
         self._ends(node)
         del self.nodes[node.name]
-        self._ledger.holdings.pop(node.name, None)
+        self._ledger.release(node.name)
 
     # -- nodes that are not needed
 
@@ -396,8 +467,11 @@ class Cluster:
         return found
 
     def _remove_empty(self, waiting: dict[str, list[Pod]], now: float) -> None:
-        for group in self._groups(now).values():
-            if any(node.replicas for node in group):
+        held = {group for upgrade in self._upgrades for group in upgrade.replacements}
+        held |= {name for upgrade in self._upgrades for made in upgrade.replacements.values()
+                 for name in made}  # fmt: skip
+        for key, group in self._groups(now).items():
+            if key in held or any(node.replicas for node in group):
                 continue
             first = group[0]
             pods = waiting.get(first.class_name, ())
@@ -464,7 +538,7 @@ class Cluster:
         for node in self.nodes.values():
             is_ready = node.ready_at <= now and node.ends_at is None and not node.is_cordoned
             if node.class_name == klass.name and node.rung == rung.index and is_ready:
-                own = room_of(node.shape, node.zone)
+                own = node.empty_room()
                 for pod in _pods_on(node):
                     own.take(pod)
                 rooms.append(own)
@@ -495,13 +569,109 @@ class Cluster:
             del self._moves[klass.name]
 
     def evicted(self) -> list[Replica]:
-        """Return the replicas on cordoned nodes, one for each move, which are to move."""
+        """Return the replicas on cordoned nodes, which are to move."""
+        sources = {move.source for move in self._moves.values()}
+        sources |= {group for upgrade in self._upgrades for group in upgrade.replacements}
+        if not sources:
+            return []
         found: list[Replica] = []
-        for move in self._moves.values():
-            for node in self.nodes.values():
-                if node.group == move.source and node.is_cordoned:
-                    found += [each for each in node.replicas if not each.is_leaving]
+        for node in self.nodes.values():
+            if node.group in sources and node.is_cordoned:
+                found += [each for each in node.replicas if not each.is_leaving]
         return list(dict.fromkeys(found))
+
+    # -- upgrades of nodes
+
+    def upgrade(self, until: float) -> int:
+        """Begin to replace all nodes, pool by pool; return their number.
+
+        Args:
+            until: Time from which no further group of nodes is begun.
+        """
+        pools: dict[str, dict[str, None]] = {}
+        for node in self.nodes.values():
+            if node.ends_at is None:
+                pools.setdefault(node.shape.pool, {})[node.group] = None
+        settings = self.region.upgrades
+        for pool, groups in sorted(pools.items()):
+            surge = settings.by_pool.get(pool, settings.created)
+            self._upgrades.append(_Upgrade(surge, list(groups), until=until))
+        return sum(len(groups) for groups in pools.values())
+
+    def _advance_upgrades(self, now: float) -> None:
+        """Replace nodes of the first pool that is not done: GKE upgrades one at a time."""
+        while self._upgrades:
+            upgrade = self._upgrades[0]
+            for group in list(upgrade.replacements):
+                self._advance_upgrade(upgrade, group, now)
+            present = {node.group for node in self.nodes.values()}
+            upgrade.groups = [group for group in upgrade.groups if group in present]
+            if now >= upgrade.until and upgrade.groups:
+                self._log.add(
+                    now, "upgrade.paused", self.region.name,
+                    f"the window ends before {len(upgrade.groups)} more groups of nodes",
+                )  # fmt: skip
+                upgrade.groups = []
+            most = max(1, upgrade.surge.extra + upgrade.surge.unavailable)
+            while upgrade.groups and len(upgrade.replacements) < most:
+                if not self._begin_upgrade(upgrade, now):
+                    return
+            if upgrade.replacements:
+                return
+            del self._upgrades[0]
+
+    def _begin_upgrade(self, upgrade: _Upgrade, now: float) -> bool:
+        """Begin to replace a group; return whether it could be begun."""
+        group = upgrade.groups[0]
+        nodes = [node for node in self.nodes.values() if node.group == group]
+        made: frozenset[str] = frozenset()
+        if upgrade.surge.extra:
+            made = self._replaced(nodes, now)
+            if not made:
+                return False  # no capacity for the surge: GKE tries again
+        upgrade.groups.pop(0)
+        upgrade.replacements[group] = made
+        if not made:
+            self._cordon(nodes)
+        return True
+
+    def _advance_upgrade(self, upgrade: _Upgrade, group: str, now: float) -> None:
+        nodes = [node for node in self.nodes.values() if node.group == group]
+        made = upgrade.replacements[group]
+        if any(name in self.nodes and self.nodes[name].ready_at > now for name in made):
+            return  # a surge node, or the one in place of a group that is gone
+        if not nodes:
+            del upgrade.replacements[group]
+            return
+        self._cordon(nodes)
+        if any(node.replicas for node in nodes):
+            return
+        for node in nodes:
+            self._delete(node)
+        if made:
+            del upgrade.replacements[group]
+        else:
+            upgrade.replacements[group] = self._replaced(nodes, now)
+
+    def _replaced(self, nodes: Sequence[Node], now: float) -> frozenset[str]:
+        """Request nodes like some; return their names, none without capacity."""
+        before = set(self.nodes)
+        first = nodes[0]
+        self._create(first.shape, first.zone, len(nodes), first.rung, now)
+        return frozenset(set(self.nodes) - before)
+
+    def _cordon(self, nodes: Iterable[Node]) -> None:
+        for node in nodes:
+            node.is_cordoned = True
+
+
+def _spread(workload: Workload, nodes: Sequence[Node]) -> list[Node]:
+    """Return nodes in the order in which a program's replicas spread over zones and hosts."""
+    on = {node.name: sum(one.workload is workload for one in node.replicas) for node in nodes}
+    zones: dict[str, int] = {}
+    for node in nodes:
+        zones[node.zone] = zones.get(node.zone, 0) + on[node.name]
+    return sorted(nodes, key=lambda node: (zones[node.zone], on[node.name]))
 
 
 def _pods_on(node: Node) -> Iterable[Pod]:
@@ -521,7 +691,7 @@ def _fit(replica: Replica, usable: Sequence[Node]) -> tuple[Node, ...] | None:
     for node in usable:
         groups.setdefault(node.shape.pool if node.shape.topology else "", []).append(node)
     for group in groups.values():
-        rooms = [room_of(each.shape, each.zone) for each in group]
+        rooms = [each.empty_room() for each in group]
         for room, node in zip(rooms, group, strict=True):
             for pod in _pods_on(node):
                 room.take(pod)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from simulator.engine.settings import Deployment
+from simulator.rehearsal.changes import Change, Rolling, Upgrades
 from simulator.rehearsal.horizontal import Autoscaler
 from twin.cluster.autoscaler.pods import Pod
 from twin.cluster.autoscaler.rungs import Class
@@ -72,6 +73,9 @@ class Workload:
     """External metrics of the autoscaler, each with the workload whose unplaced replicas it is."""
     grace_seconds: float = 30.0
     """Time that a replica has to answer its last requests before it is killed."""
+    rolling: Rolling = field(default_factory=Rolling)
+    starts_seconds: float | None = None
+    """Of a program without an engine: time from a pod's node until it is ready."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,7 @@ class Region:
     classes: Mapping[str, Class]
     pools: Mapping[str, PoolSpec] = field(default_factory=dict[str, PoolSpec])
     """Node pools that the stack creates, by name."""
+    upgrades: Upgrades = field(default_factory=Upgrades)
 
 
 @dataclass(frozen=True)
@@ -103,6 +108,8 @@ class Fallback:
     """US dollars per month and region."""
     input_usd_per_million: float
     output_usd_per_million: float
+    timeout_seconds: float = 120.0
+    """Time after which the relay cuts an answer of the backend off."""
 
 
 @dataclass(frozen=True)
@@ -170,6 +177,8 @@ class Platform:
     models: tuple[Model, ...]
     workloads: tuple[Workload, ...]
     engines: tuple[Deployment, ...]
+    programs: tuple[Workload, ...] = ()
+    """Programs without which the gateway of their region answers nothing."""
     times: Times = field(default_factory=Times)
     front: Front = field(default_factory=Front)
     teams: Mapping[str, Team] = field(default_factory=dict[str, Team])
@@ -179,3 +188,5 @@ class Platform:
     """Reservations in calendar mode, which have a price of their own."""
     steps: tuple[Step, ...] = ()
     """Faults: changes of the capacity, each some time after the one before."""
+    changes: tuple[Change, ...] = ()
+    """Rollouts, canaries and upgrades, by time."""

@@ -3,7 +3,7 @@
 Decisions hold for the requests of one step. Those of a fleet gateway are the twin's functions.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -19,10 +19,11 @@ from twin.cluster.gateway.translation.fleet import next_kept, shares
 
 Numbers = NDArray[np.int64]
 
-NO_REPLICA, SHED = "no replica", "saturated"
+NO_REPLICA, SHED, NO_PROGRAM = "no replica", "saturated", "no program of the gateway"
 TEAM_LIMIT, TEAM_MONTH, TEAM_MODEL = "limit of the team", "month of the team", "model of the team"
-UNSERVED, FALLBACK, REFUSED = -1, -2, -3
-"""In place of a pool: no replica; the fallback of the model; refused for another reason."""
+UNSERVED, FALLBACK, REFUSED, CLOSED = -1, -2, -3, -4
+"""In place of a pool: no replica; the fallback of the model; refused for another reason; a gateway
+that lacks a program."""
 _MILLION = 1e6
 _EVEN = 0.6180339887498949
 """Multiples of the golden ratio, modulo 1, are spread evenly, whichever of them are taken."""
@@ -59,6 +60,9 @@ class Gates:
             )
             for model in platform.models
         ]
+        self._versions_of = {model.name: model.versions for model in platform.models}
+        self._divided: Counter[tuple[int, ...]] = Counter()
+        """Requests so far that were divided among the same numbers."""
         self._ordered: dict[tuple[int, int], tuple[str, ...]] = {}
         self._ejections = Ejections(platform.front, len(self.regions))
         self._kept: dict[tuple[str, str], float] = {}
@@ -86,6 +90,10 @@ class Gates:
         fallbacks = any(model.fallback is not None for model in self._platform.models)
         return fallbacks or bool(self._sheddable.any())
 
+    def divide(self, model: str, versions: tuple[tuple[str, float], ...]) -> None:
+        """Divide the requests of a model among its versions from now on."""
+        self._versions_of[model] = versions
+
     def clients(self, part: Arrivals) -> Numbers:
         """Return the region nearest to each client; those of unknown clients alternate."""
         found = self._nearest[np.maximum(part.region, 0)]
@@ -103,6 +111,7 @@ class Gates:
         serving: Mapping[int, Sequence[int]],
         load: Load | None,
         now: float,
+        closed: frozenset[str] = frozenset(),
     ) -> tuple[Numbers, Numbers]:
         """Return the pool and the region of each request.
 
@@ -114,6 +123,7 @@ class Gates:
             serving: Replicas that are ready, by pool.
             load: Load of the replicas, if `reads_load`.
             now: Current time.
+            closed: Regions whose gateway lacks a program.
         """
         pool = np.full(len(part), UNSERVED, np.int64)
         region = client.copy()
@@ -123,7 +133,9 @@ class Gates:
             if self._front.overflow_percent is not None:
                 self._spill(at, of, mine, pool, region, serving)
             else:
-                self._choose(at, of, mine, pool, region, lost, serving, overflowing, part, now)
+                self._choose(
+                    at, of, mine, pool, region, lost, closed, serving, overflowing, part, now
+                )
         return pool, region
 
     def _choose(
@@ -134,6 +146,7 @@ class Gates:
         pool: Numbers,
         region: Numbers,
         lost: frozenset[str],
+        closed: frozenset[str],
         serving: Mapping[int, Sequence[int]],
         overflowing: frozenset[int],
         part: Arrivals,
@@ -152,13 +165,19 @@ class Gates:
             live = [
                 (number, share) for number, share in self._versions(model, name) if serving[number]
             ]
-            if not live or all(number in overflowing for number, _ in live):
+            if name in closed:
+                live = []
+                pool[left] = CLOSED
+            elif not live or all(number in overflowing for number, _ in live):
                 left = self._fall_back(model, name, left, pool, part)
                 if not len(left):
                     return
             if live:
                 self._ejections.answered(name)
-                pool[left] = _split(live, left)
+                chosen = self._split(self._versions(model, name), left)
+                # a weighted backend without endpoints answers its share with an error
+                served = np.isin(chosen, [number for number, _ in live])
+                pool[left] = np.where(served, chosen, UNSERVED)
                 return
             refused = len(left)
             if self._front.is_global:
@@ -168,13 +187,14 @@ class Gates:
             message = f"{self._front.failures} failures in a row: ejected"
             self._log.add(now, "front.ejected", name, message)
             left = left[refused:]
+            pool[left] = UNSERVED
 
     def _versions(self, model: Model, region: str) -> list[tuple[int, float]]:
         """Return the pools of a model in a region, with their shares."""
         return [
             (self._numbers[version, region], share)
-            for version, share in model.versions
-            if (version, region) in self._numbers
+            for version, share in self._versions_of[model.name]
+            if share > 0 and (version, region) in self._numbers
         ]
 
     def _nearest_first(self, at: int, client: int) -> tuple[str, ...]:
@@ -215,9 +235,9 @@ class Gates:
     ) -> None:
         """Divide requests of one model among the regions with a ready replica."""
         model = self._platform.models[at]
-        versions = [(n, share) for n, (_, share) in enumerate(model.versions)]
-        chosen = _split(versions, mine)
-        for n, (version, _) in enumerate(model.versions):
+        divided = [each for each in self._versions_of[model.name] if each[1] > 0]
+        chosen = self._split([(n, share) for n, (_, share) in enumerate(divided)], mine)
+        for n, (version, _) in enumerate(divided):
             own = mine[chosen == n]
             ready = [
                 name
@@ -229,9 +249,21 @@ class Gates:
             kept = {name: self._kept.get((version, name), 1.0) for name in ready}
             parts = [(self._numbers[version, name], float(part)) for name, part in
                      shares(ready, kept).items()]  # fmt: skip
-            pool[own] = _split(parts, own)
+            pool[own] = self._split(parts, own)
             of = np.array([self._at[name] for _, name in self.pools], np.int64)
             region[own] = of[pool[own]]
+
+    def _split(self, live: Sequence[tuple[int, float]], left: Numbers) -> Numbers:
+        """Return a number for each request, in the proportion of the shares."""
+        if len(live) == 1:
+            return np.full(len(left), live[0][0], np.int64)
+        limits = np.cumsum([share for _, share in live])
+        numbers = tuple(number for number, _ in live)
+        before = self._divided[numbers]  # a step may have fewer requests than there are parts
+        self._divided[numbers] += len(left)
+        place = ((before + np.arange(len(left))) * _EVEN) % 1.0 * limits[-1]
+        chosen = np.searchsorted(limits, place, side="right")
+        return np.array(numbers, np.int64)[np.minimum(chosen, len(live) - 1)]
 
     # -- the fallbacks of pools
 
@@ -274,7 +306,7 @@ class Gates:
     ) -> Iterator[tuple[str, Numbers]]:
         """Refuse what teams may not send; yield the reasons and the positions of the requests."""
         team = part.team.astype(np.int64)
-        forbidden = np.flatnonzero(~self._may[team, model] & (pool != UNSERVED))
+        forbidden = np.flatnonzero(~self._may[team, model] & (pool > REFUSED) & (pool != UNSERVED))
         if len(forbidden):
             self._refuse(forbidden, part, model, region, pool)
             yield TEAM_MODEL, forbidden
@@ -340,13 +372,3 @@ def _groups(keys: Numbers) -> Iterator[tuple[int, Numbers]]:
     starts = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))
     for first, end in zip(starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True):
         yield int(ordered[first]), order[first:end]
-
-
-def _split(live: Sequence[tuple[int, float]], left: Numbers) -> Numbers:
-    """Return a number for each request, in the proportion of the shares."""
-    if len(live) == 1:
-        return np.full(len(left), live[0][0], np.int64)
-    limits = np.cumsum([share for _, share in live])
-    place = (left * _EVEN) % 1.0 * limits[-1]
-    chosen = np.searchsorted(limits, place, side="right")
-    return np.array([number for number, _ in live], np.int64)[np.minimum(chosen, len(live) - 1)]

@@ -14,6 +14,9 @@ KV_USAGE = 0.8
 """Load of a replica that the endpoint picker counts as saturated: waiting requests and share of the
 KV cache (gateway-api-inference-extension v1.5.0, the defaults of its utilization detector)."""
 _MINUTE = 60.0
+_LOOK_SECONDS, _LONGEST_SECONDS = 10.0, 300.0
+"""Interval of outlier detection, and the longest ejection: Envoy's defaults
+(config.cluster.v3.OutlierDetection, interval and max_ejection_time)."""
 
 
 def saturation(waiting: NDArray[np.int64], kv_usage: NDArray[np.float64]) -> float:
@@ -31,6 +34,8 @@ class Ejections:
     regions: int
     _failures: dict[str, int] = field(default_factory=dict[str, int])
     _until: dict[str, float] = field(default_factory=dict[str, float])
+    _times: dict[str, int] = field(default_factory=dict[str, int])
+    """Ejections of each region, less one for each interval since the last one ended."""
 
     def is_out(self, region: str, now: float) -> bool:
         """Return whether a region is ejected."""
@@ -47,8 +52,9 @@ class Ejections:
     def failed(self, region: str, count: int, now: float) -> bool:
         """Record consecutive failures; return whether the region is ejected now.
 
-        At most half of the regions are ejected, but always one may be. The count starts again where
-        one more may not be, as in Envoy (outlier_detection_impl.cc, onConsecutiveErrorWorker).
+        An ejection takes as many times the base time as the region was ejected lately. At most half
+        of the regions are ejected, but always one may be. The count starts again where one more may
+        not be, as in Envoy (outlier_detection_impl.cc, onConsecutiveErrorWorker).
         """
         if not self.front.is_global or not count:
             return False
@@ -60,7 +66,10 @@ class Ejections:
         out = sum(now < until for until in self._until.values())
         if out + 1 > max(1, self.regions // 2):
             return False
-        self._until[region] = now + self.front.ejection_seconds
+        calm = int((now - self._until.get(region, now)) // _LOOK_SECONDS)
+        self._times[region] = max(0, self._times.get(region, 0) - calm) + 1
+        base = self.front.ejection_seconds
+        self._until[region] = now + min(base * self._times[region], max(base, _LONGEST_SECONDS))
         return True
 
 

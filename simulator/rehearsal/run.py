@@ -6,7 +6,7 @@ algorithm of a program that the twin runs (`horizontal`).
 """
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,11 +17,14 @@ from simulator.demand.arrivals import GROWING, Arrivals, Traffic
 from simulator.engine.replay import HTTP_SECONDS
 from simulator.engine.stepped import Engines, Finished, Load, Requests
 from simulator.rehearsal.accounts import TIMEOUT, TOO_LONG, Outcomes, Sample, Tally
+from simulator.rehearsal.changes import Canary, Change, Counted, Upgrade, roll
 from simulator.rehearsal.cluster import Cluster, Ledger, Node, Replica
 from simulator.rehearsal.description import Platform, Workload
 from simulator.rehearsal.events import Log
 from simulator.rehearsal.gates import (
+    CLOSED,
     FALLBACK,
+    NO_PROGRAM,
     NO_REPLICA,
     SHED,
     TEAM_LIMIT,
@@ -37,6 +40,8 @@ Progress = Callable[[float, float, "Rehearsal"], None]
 """Called now and then with the seconds that are over, the length, and the rehearsal so far."""
 
 LOST = "lost with its replica"
+CHANGE = "platform.change"
+"""Kind of the event of a rollout, a canary or an upgrade."""
 NOT_CAPACITY = (TEAM_LIMIT, TEAM_MONTH, TEAM_MODEL, TOO_LONG)
 """Reasons of refusals that no number of replicas changes."""
 _SAMPLES = 600
@@ -59,6 +64,13 @@ class Running:
     missing: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     """Replica-seconds that were wanted and not ready, by reason."""
     replicas: list[Replica] = field(default_factory=list[Replica])
+    revision: int = 0
+    """Rollouts so far."""
+    kinds: dict[int, int] = field(default_factory=dict[int, int])
+    """Kinds of engines that the present revision has instead of those of the workload."""
+    is_broken: bool = False
+    """Whether replicas of the present revision never become ready."""
+    is_rolling: bool = False
     _present: list[Replica] | None = None
 
     @property
@@ -110,7 +122,10 @@ class Rehearsal:
             for region in platform.regions
         }
         self.workloads = [Running(each, each.replicas) for each in platform.workloads]
-        self._running = {id(each.workload): each for each in self.workloads}
+        self.programs = [Running(each, each.replicas) for each in platform.programs]
+        """Programs of the gateways."""
+        self._deployed = [*self.programs, *self.workloads]
+        self._running = {id(each.workload): each for each in self._deployed}
         self._regions = tuple(region.name for region in platform.regions)
         self._models = _by_traffic(platform, traffic)
         self._is_embedding = np.array([model.is_embedding for model in platform.models], np.bool_)
@@ -149,7 +164,9 @@ class Rehearsal:
         step, speed = self._times.step, self._rules.speed
         warm = np.ceil(_WARM_SECONDS / speed / step) * step
         self._started = self.log.zero = float(warm)
-        for running in self.workloads:
+        for cluster in self._clusters.values():
+            cluster.create_pools(self.now)
+        for running in self._deployed:
             self._grow(running, running.workload.replicas, self.now)
         while self.now < warm:
             self._step(None)
@@ -157,6 +174,7 @@ class Rehearsal:
         self._begin()
         steps = iter(_due(self.platform))
         following = next(steps, None)
+        changes = sorted(self.platform.changes, key=lambda each: each.at)
         end = self.traffic.seconds
         for part in _slices(self.traffic, step):
             is_changed = False
@@ -164,6 +182,8 @@ class Rehearsal:
                 self._ledger.world = changed(self._ledger.world, following[1])
                 self.log.add(self.now, "scenario.step", "", following[1].title)
                 is_changed, following = True, next(steps, None)
+            while changes and self.seconds >= changes[0].at:
+                self._change(changes.pop(0))
             self._step(part, is_changed=is_changed)
             self.now += step
             if progress is not None:
@@ -197,7 +217,7 @@ class Rehearsal:
         for cluster in self._clusters.values():
             for replica, ends in cluster.advance(now, has_changed=is_changed):
                 self._leave(replica, ends)
-        for running in self.workloads:
+        for running in self._deployed:
             self._reconcile(running)
         for cluster in self._clusters.values():
             for replica in cluster.place(now):
@@ -238,6 +258,24 @@ class Rehearsal:
         at, step = self.now if now is None else now, self._times.step
         return int((at + 1e-9) // interval) != int((at - step + 1e-9) // interval)
 
+    # -- rollouts, canaries, upgrades
+
+    def _change(self, change: Change) -> None:
+        """Begin a change of the platform."""
+        if isinstance(change, Upgrade):
+            count = self._clusters[change.region].upgrade(self._started + change.until)
+            self.log.add(self.now, CHANGE, change.region, f"{change.title}: {count} groups")
+            return
+        self.log.add(self.now, CHANGE, "", change.title)
+        if isinstance(change, Canary):
+            self.gates.divide(change.model, change.versions)
+            return
+        for running in self.workloads:
+            if (running.workload.name, running.workload.region) in change.workloads:
+                running.revision += 1
+                running.kinds = {**running.kinds, **change.kinds}
+                running.is_broken, running.is_rolling = change.is_broken, True
+
     # -- replicas
 
     def _cluster(self, running: Running) -> Cluster:
@@ -245,29 +283,63 @@ class Rehearsal:
 
     def _grow(self, running: Running, wanted: int, now: float) -> None:
         running.wanted = wanted
-        for _ in range(wanted - len(running.present)):
-            running.replicas.append(self._cluster(running).create(running.workload, now))
+        self._add(running, wanted - len(running.present), now)
+
+    def _add(self, running: Running, count: int, now: float) -> None:
+        for _ in range(count):
+            replica = self._cluster(running).create(running.workload, now)
+            replica.revision = running.revision
+            running.replicas.append(replica)
         running.changed()
 
     def _reconcile(self, running: Running) -> None:
         """Remove what has ended, and make as many replicas as are wanted."""
         now = self.now
         present = running.present
-        if len(present) == running.wanted and len(present) == len(running.replicas):
+        is_whole = len(present) == running.wanted and len(present) == len(running.replicas)
+        if is_whole and not running.is_rolling:
             return
         for replica in [each for each in running.replicas if each.leaves_at is not None]:
             has_ended = replica.engine is None or not self._is_busy(replica)
             if has_ended or now >= (replica.leaves_at or 0.0):
                 self._remove(running, replica)
+        if running.is_rolling:
+            self._roll(running)
+            return
         present = running.present
         if len(present) < running.wanted:
             self._grow(running, running.wanted, now)
         elif len(present) > running.wanted:
-            leaving = sorted(present, key=_keeping)
-            for replica in leaving[: len(present) - running.wanted]:
-                self._leave(replica, now + running.workload.grace_seconds)
-                if replica.engine is None:
-                    self._remove(running, replica)
+            self._shrink(running, sorted(present, key=_keeping)[: len(present) - running.wanted])
+
+    def _shrink(self, running: Running, leaving: Sequence[Replica]) -> None:
+        """Delete replicas, with their time to answer what they have."""
+        for replica in leaving:
+            self._leave(replica, self.now + running.workload.grace_seconds)
+            if replica.engine is None:
+                self._remove(running, replica)
+
+    def _roll(self, running: Running) -> None:
+        """Take a rollout further, as its controller does."""
+        now, wanted = self.now, running.wanted
+        new = [each for each in running.present if each.revision == running.revision]
+        old = [each for each in running.present if each.revision != running.revision]
+        if len(new) > wanted:  # a scale-in while the rollout runs
+            self._shrink(running, sorted(new, key=_keeping)[: len(new) - wanted])
+            return
+        ready = sum(each.is_ready(now) for each in new)
+        old_ready = sum(each.is_ready(now) for each in old)
+        counted = Counted(old_ready, len(old) - old_ready, ready, len(new) - ready)
+        created, unready, spare = roll(running.workload.rolling, wanted, counted)
+        ordered = sorted(old, key=_keeping)  # those that are not ready first
+        leaving = [each for each in ordered if not each.is_ready(now)][:unready]
+        leaving += [each for each in ordered if each.is_ready(now)][:spare]
+        self._shrink(running, leaving)
+        self._add(running, created, now)
+        if not old and ready == len(new) == wanted:
+            running.is_rolling = False
+            name, region = running.workload.name, running.workload.region
+            self.log.add(now, "rollout.done", region, f"{name}: {wanted} replicas are new")
 
     def _remove(self, running: Running, replica: Replica) -> None:
         if replica.engine is not None:
@@ -306,20 +378,28 @@ class Rehearsal:
         pool = (replica.workload.pool, replica.workload.region)
         mates = [
             each
-            for running in self.workloads
+            for running in self._deployed
             if (running.workload.pool, running.workload.region) == pool
+            and (pool[0] or running.workload is replica.workload)
             for each in running.replicas
         ]
-        if all(each.engine is not None and not each.is_leaving for each in mates):
+        if all(each.is_ready(self.now) for each in mates):
             most = self._rules.seconds("autoscaler.grace")
             grace = min(most, replica.workload.grace_seconds)
             self._leave(replica, self.now + grace)
 
     def _placed(self, replica: Replica) -> None:
+        if replica.workload.starts_seconds is not None:
+            starts = replica.workload.starts_seconds
+            replica.runs_at = replica.ready_at = self.now + starts / self._rules.speed
+            return
         hardware = replica.workload.hardware[replica.nodes[0].shape.machine.name]
         speed = self._rules.speed
         replica.runs_at = self.now + hardware.created_seconds / speed
         replica.ready_at = replica.runs_at + hardware.loaded_seconds / speed
+        running = self._running[id(replica.workload)]
+        if running.is_broken and replica.revision == running.revision:
+            replica.ready_at = np.inf
 
     def _ready(self, running: Running) -> bool:
         """Add the engines of replicas that are ready now; return whether there is one."""
@@ -330,11 +410,21 @@ class Rehearsal:
                 continue
             machine = replica.nodes[0].shape.machine.name
             kind = running.workload.hardware[machine].engine
+            if replica.revision == running.revision:
+                kind = running.kinds.get(kind, kind)
             replica.engine = self._engines.add(kind, self.now)
             pool = self._pools[running.workload.pool, running.workload.region]
             self._serving[pool].append(replica.engine)
             has_changed = True
         return has_changed
+
+    def _closed(self) -> frozenset[str]:
+        """Return the regions whose gateway has no ready replica of one of its programs."""
+        return frozenset(
+            each.workload.region
+            for each in self.programs
+            if not any(one.nodes and one.ready_at <= self.now for one in each.present)
+        )
 
     def _serve(self) -> None:
         for pool, replicas in self._serving.items():
@@ -404,7 +494,9 @@ class Rehearsal:
         load = self._loads() if self.gates.reads_load else None
         world = self._ledger.world
         lost = frozenset(name for name in self._regions if world.is_lost(name))
-        pool, region = self.gates.route(part, model, client, lost, self._serving, load, self.now)
+        pool, region = self.gates.route(
+            part, model, client, lost, self._serving, load, self.now, self._closed()
+        )
         key = self.tally.key(model, region)
         self.tally.arrive(part.seconds, key)
         numbers = open_.take(len(part))
@@ -412,11 +504,13 @@ class Rehearsal:
         open_.key[numbers] = key
         open_.team[numbers] = part.team
         open_.prompt_tokens[numbers] = part.prompt_tokens
+        open_.output_tokens[numbers] = part.output_tokens
         for reason, refused in self.gates.check(part, model, region, pool):
             self.tally.fail(numbers[refused], reason, "refused")
         shed = self.gates.shed(part, pool, self._serving, load)
         self.tally.fail(numbers[shed], SHED, "refused")
         self.tally.fail(numbers[pool == UNSERVED], NO_REPLICA, "refused")
+        self.tally.fail(numbers[pool == CLOSED], NO_PROGRAM, "refused")
         self.tally.fall_back(numbers[pool == FALLBACK])
         sent = np.flatnonzero(pool >= 0)
         prompts = part.prompt_tokens[sent].astype(np.int64)

@@ -27,7 +27,7 @@ def described():
     return describe(resolve(read("local")), manifests(states), states).platform
 
 
-@pytest.mark.parametrize("name", ["burst", "spot-preemption", "tpu-stockout"])
+@pytest.mark.parametrize("name", ["burst", "spot-preemption", "tpu-stockout", "zone-loss"])
 def test_a_rehearsal_has_the_replicas_and_refusals_of_the_twin(
     described, name, tmp_path, record_property
 ):

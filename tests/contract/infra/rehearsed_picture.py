@@ -13,7 +13,7 @@ from infra.reading.load import read
 from scripts.rehearse.describe import describe
 from scripts.shared.engine import Engine
 from scripts.shared.preview_states import manifests, preview_states
-from tests.contract.infra.rehearsed_scenario import ready_at, rehearsed
+from tests.contract.infra.rehearsed_scenario import points_of, ready_at, rehearsed
 from twin.drawings.curves_svg import Curve, Panel, save
 from twin.host.paths import TwinPaths
 
@@ -27,7 +27,7 @@ def panels() -> Iterator[Panel]:
     for name in ("burst", "tpu-stockout"):
         timeline = json.loads((TIMELINES / f"{name}.json").read_text())
         for one in rehearsed(platform, name, timeline).workloads:
-            points = timeline["ready"].get(one.workload.name, ())
+            points = points_of(timeline["ready"], one.workload)
             twin = tuple((each.seconds, float(ready_at(points, each))) for each in one.recorded)
             own = tuple((each.seconds, float(each.ready)) for each in one.recorded)
             kind = one.workload.name.rpartition("-")[2].upper()

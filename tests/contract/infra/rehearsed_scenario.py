@@ -10,7 +10,7 @@ from scripts.operate.load import trace_of
 from scripts.operate.scenario import ASK_SECONDS
 from simulator.demand.arrivals import MOST, Arrivals
 from simulator.rehearsal.accounts import Sample
-from simulator.rehearsal.description import Hardware, Platform, Times
+from simulator.rehearsal.description import Hardware, Platform, Times, Workload
 from simulator.rehearsal.engines import engines_of
 from simulator.rehearsal.run import Rehearsal
 from twin.world import scenario as scenarios
@@ -51,7 +51,7 @@ def as_on_twin(
         platform: The platform.
         scenario: The scenario.
         start_seconds: Real time that a process of a workload took to start, which does not depend
-            on the twin's speed.
+            on the twin's speed; of a program of the gateway, with the removal of its lost node.
         speed: Speed of the twin's clock.
     """
     rules = Rules(speed)
@@ -68,10 +68,17 @@ def as_on_twin(
         )
         for each in platform.workloads
     )
+    programs = tuple(
+        replace(each, starts_seconds=start_seconds[each.name] * speed)
+        if each.name in start_seconds
+        else each
+        for each in platform.programs
+    )
     return replace(
         platform,
         times=Times(rules, scrape, sync, _STEP),
         workloads=workloads,
+        programs=programs,
         world=scenario.start,
         steps=scenario.steps,
     )
@@ -87,7 +94,11 @@ def traffic_of(scenario: Scenario, model: str) -> Recorded:
     ]
     outputs = [ask.output_tokens for ask in asks]
     seconds = sum(stage.seconds for stage in scenario.traffic.stages)
-    return Recorded(_arrivals([ask.at for ask in asks], prompts, outputs), (model,), seconds)
+    clients = scenario.traffic.clients
+    arrivals = _arrivals([ask.at for ask in asks], prompts, outputs)
+    if clients:
+        arrivals.region[:] = [clients.index(ask.group) for ask in asks]
+    return Recorded(arrivals, (model,), seconds, regions=clients)
 
 
 def client_of(
@@ -182,10 +193,17 @@ def share_within(
     """
     found: dict[str, float] = {}
     for one in rehearsal.workloads:
-        points = ready.get(one.workload.name, ())
+        points = points_of(ready, one.workload)
         near = [abs(sample.ready - ready_at(points, sample)) <= most for sample in one.recorded]
-        found[one.workload.name] = sum(near) / len(near)
+        found[f"{one.workload.region}/{one.workload.name}"] = sum(near) / len(near)
     return found
+
+
+def points_of(
+    ready: Mapping[str, Sequence[tuple[float, int]]], workload: Workload
+) -> Sequence[tuple[float, int]]:
+    """Return the ready replicas of a workload on the twin."""
+    return ready.get(workload.name) or ready.get(f"{workload.region}/{workload.name}", ())
 
 
 def ready_at(points: Sequence[tuple[float, int]], sample: Sample) -> int:

@@ -18,6 +18,7 @@ from scripts.rehearse.rates import team_shares
 from scripts.rehearse.result import spent_by
 from scripts.terminal.console import CommandError
 from simulator.demand.default_day import default_day
+from simulator.rehearsal.changes import Rolling, Surge, Upgrades
 from simulator.rehearsal.engines import engines_of
 from simulator.rehearsal.run import Rehearsal
 from tests.contract.infra.registered import state
@@ -67,10 +68,17 @@ def test_a_fault_has_the_replicas_and_refusals_of_the_twin(local, name):
     found = rehearsed(local, name, timeline)
     shares = share_within(found, timeline["ready"])
     assert all(share >= 0.95 for share in shares.values()), shares
-    if name == "zone-loss":
-        return  # it also takes programs of the gateway, which a rehearsal does not have
     (outcome,) = found.outcomes.values()
-    assert outcome.refused == pytest.approx(timeline["client"]["refused"], rel=0.1)
+    assert outcome.refused == pytest.approx(timeline["client"]["refused"], rel=0.1, abs=1)
+
+
+def test_programs_strategies_and_surge_settings_are_those_of_the_objects(local):
+    assert [(each.name, each.replicas) for each in local.programs] == [
+        ("acme-local-gateway-body-router", 2)
+    ]
+    assert {each.rolling for each in local.workloads} == {Rolling(0, 1)}
+    (only,) = local.regions
+    assert only.upgrades == Upgrades({"system": Surge(1, 0)}, Surge(0, 1))
 
 
 EXAMPLES = STACKS.parent / "docs" / "examples"

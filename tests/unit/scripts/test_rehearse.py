@@ -1,24 +1,30 @@
 """The command `rehearse`: options in one line, faults as steps, dollars at list price."""
 
+import re
+
 import numpy as np
 import pytest
 
+from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
 from planner.speed.calibrated import Calibration, Entry, write_calibration
 from scripts.rehearse.calibrated import calibrated
+from scripts.rehearse.changes import with_changes
 from scripts.rehearse.command import _rates
 from scripts.rehearse.describe import Described
 from scripts.rehearse.faults import with_faults
 from scripts.rehearse.files import from_file
-from scripts.rehearse.page import check_page
+from scripts.rehearse.page import check_page, html
 from scripts.rehearse.rates import default_rates
-from scripts.rehearse.result import spent_by
+from scripts.rehearse.result import result_of, spent_by
 from scripts.terminal.console import CommandError
-from simulator.engine.stepped import Finished
-from simulator.rehearsal.description import Limit, Model, Team
+from simulator.engine.stepped import Finished, LeastRequest, ReferenceEngines
+from simulator.rehearsal.description import Fallback, Limit, Model, Slo, Team
 from simulator.rehearsal.run import Bought, Rehearsal
-from simulator.tests.unit.rehearsal.platforms import L4, Steady, platform
+from simulator.tests.unit.rehearsal.platforms import L4, Steady, platform, region
 from tests.contract.infra.resolved import stack
+from twin.world.capacity import World
+from twin.world.scenario import Change
 
 
 @pytest.mark.parametrize(
@@ -208,3 +214,76 @@ def test_a_calibration_without_an_entry_changes_nothing_and_says_so(tmp_path, ca
     write_calibration(file, Calibration(stack="local", entries=()))
     assert calibrated(platform(), str(file), "local") == platform()
     assert "has no entry: the models hold" in capsys.readouterr().err
+
+
+def _events(tmp_path, text):
+    file = tmp_path / "events.yaml"
+    file.write_text(text)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("event", "message"),
+    [
+        ("{at: '25:99', upgrade: {}}", r"events\[0\]\.at: must .*25:99"),
+        ("{upgrade: {}}", r"events\[0\]\.at: is required"),
+        (
+            "{at: '1:00'}",
+            r"events\[0\]: must have exactly one of rollout, canary, upgrade, got 'none",
+        ),
+        ("{at: '1:00', rollout: {model: gpt}}", r"rollout\.model: must be one of .*got 'gpt'"),
+        (
+            "{at: '1:00', rollout: {model: qwen3-32b, step_factor: -1}}",
+            r"step_factor: must be .*-1",
+        ),
+        ("{at: '1:00', upgrade: {regions: [mars]}}", r"regions: must be one of .*, got 'mars'"),
+        (
+            "{at: '1:00', canary: {model: qwen3-32b, version: b, percent: 5}}",
+            r"canary\.version: must be a canary of qwen3-32b, which has none, got 'b'",
+        ),
+        (
+            "{at: '1:00', canary: {model: qwen3-32b, version: b, percent: 101}}",
+            r"percent: must .*101",
+        ),
+        ("{at: '1:00', reboot: {}}", r"events\[0\]\.reboot: is not a field"),
+    ],
+)
+def test_a_wrong_event_is_refused_in_one_line(tmp_path, event, message):
+    plan = resolve(stack("prod"))
+    names = tuple(plan.models)
+    found = platform(
+        region("us-central1"), models=tuple(Model(name, ((name, 1.0),)) for name in names)
+    )
+    with pytest.raises(CommandError, match=r"^--events: ") as error:
+        with_changes(found, plan, _events(tmp_path, f"events: [{event}]"))
+    assert re.search(message, str(error.value)), str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_an_upgrade_begins_in_the_window_of_its_region_or_at_once_where_upgrades_are_held(tmp_path):
+    file = _events(tmp_path, "events: [{at: '12:00', upgrade: {}}]")
+    (held,) = with_changes(platform(), resolve(stack("prod")), file).changes
+    assert (held.at, held.until) == (12 * 3600, float("inf"))
+    (waits,) = with_changes(platform(), resolve(stack("local")), file).changes
+    assert (waits.at, waits.until) == (26 * 3600, 34 * 3600)  # from 2:00, for 8 hours
+
+
+def test_a_rollout_with_slower_steps_has_engines_of_its_own(tmp_path):
+    text = "events: [{at: '0:30', rollout: {model: llm, step_factor: 1.5}}]"
+    found = with_changes(platform(), resolve(stack("local")), _events(tmp_path, text))
+    (rollout,) = found.changes
+    assert (rollout.at, rollout.kinds) == (1800, {0: 1})
+    assert [each.step_factor for each in found.engines] == [1.0, 1.5]
+
+
+def test_the_page_has_what_each_model_got_and_each_objective():
+    fallback = Fallback(3, 1000.0, 1.0, 1.0)
+    model = Model("llm", (("llm", 1.0),), Slo(250.0), fallback=fallback)
+    none = Change(zone="*", accelerator="nvidia-l4", provisioning="*", chips=0).line()
+    alone = platform(models=(model,), world=World(stock=(none,)))
+    found = Rehearsal(alone, Steady(1.0, 10), ReferenceEngines(alone.engines, LeastRequest))
+    found.run()
+    text = html(result_of(found, stack_cost(resolve(stack("local"))), None), "local")
+    assert "<tr><td>llm</td><td>10</td><td>0</td><td>10</td><td>0</td><td></td></tr>" in text
+    assert "<td>10 of 10</td><td>broken</td>" in text
+    assert "<td>fallback of</td><td>llm</td><td>0.00</td>" in text

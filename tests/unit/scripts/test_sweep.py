@@ -29,10 +29,14 @@ from scripts.rehearse.sweep_show import as_data, headlines, table
 from scripts.rehearse.workers import Processes, workers
 from scripts.terminal.console import CommandError
 from simulator.demand.arrivals import MOST
+from simulator.engine.stepped import LeastRequest, ReferenceEngines
 from simulator.rehearsal.accounts import Outcomes
+from simulator.rehearsal.description import Fallback, Model, Slo
 from simulator.rehearsal.gates import NO_REPLICA
 from simulator.rehearsal.run import NOT_CAPACITY, Bought, Rehearsal
 from simulator.tests.unit.rehearsal.platforms import L4, Steady, platform, workload
+from twin.world.capacity import World
+from twin.world.scenario import Change
 
 MODELS = ["llama-3.1-8b", "gemma-3-27b", "qwen3-32b", "llama-3.3-70b", "qwen3-embedding-0.6b"]
 PROD = platform_of(STACKS / "Pulumi.prod.yaml")
@@ -272,3 +276,15 @@ def test_the_winner_is_written_with_every_comment_kept(tmp_path):
     assert all(comment in after for comment in comments)
     assert "nvidia-h200-141gb # reserved in two of the regions" in after
     assert YAML().load(after)["config"] != YAML().load(before)["config"]
+
+
+def test_a_model_that_only_its_fallback_answers_is_judged_by_its_answers_and_pays_for_them():
+    fallback = Fallback(3, 1000.0, 1.0, 1.0)
+    model = Model("llm", (("llm", 1.0),), Slo(2000.0), fallback=fallback)
+    none = Change(zone="*", accelerator="nvidia-l4", provisioning="*", chips=0).line()
+    alone = platform(models=(model,), world=World(stock=(none,)))
+    found = Rehearsal(alone, Steady(1.0, 10), ReferenceEngines(alone.engines, LeastRequest))
+    found.run()
+    measured = measure_of(found).models["llm"]
+    assert (measured.late_share, measured.excess(0.0)) == (0.0, 0.0)
+    assert measured.usd == pytest.approx(10 * 120 / 1e6)

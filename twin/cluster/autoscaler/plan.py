@@ -55,14 +55,29 @@ class Scan:
 def pack(pods: Sequence[Pod], rooms: Sequence[Room]) -> list[Pod]:
     """Assign pods to rooms, first fit; return those that fit nowhere."""
     left: list[Pod] = []
+    firsts: dict[tuple[int, ...], int] = {}
     for pod in pods:
-        fitting = (room for room in rooms if refusal(pod, room) is None)
-        room = next((room for room in fitting if may_share_pool(pod, room, rooms)), None)
-        if room is None:
+        # rooms only fill, so those that refused a pod refuse the next one like it
+        parts = _parts(pod)
+        at = firsts.get(parts, 0)
+        while at < len(rooms) and not (
+            refusal(pod, rooms[at]) is None and may_share_pool(pod, rooms[at], rooms)
+        ):
+            at += 1
+        firsts[parts] = at
+        if at == len(rooms):
             left.append(pod)
         else:
-            room.take(pod)
+            rooms[at].take(pod)
     return left
+
+
+def _parts(pod: Pod) -> tuple[int, ...]:
+    """Return the identity of all that decides where a pod fits; pods of one template share it."""
+    return (
+        id(pod.requests), id(pod.selector), id(pod.affinity), id(pod.tolerations),
+        id(pod.alone_by), id(pod.alone_in_pool), id(pod.labels), id(pod.devices), id(pod.volumes),
+    )  # fmt: skip
 
 
 def plan(
@@ -102,7 +117,8 @@ def plan(
         rooms[0].take(pod)
         waiting = left
         left = pack(waiting, rooms)
-        verdict.pods += [other for other in waiting if other not in left]
+        kept = {id(other) for other in left}
+        verdict.pods += [other for other in waiting if id(other) not in kept]
     return verdicts
 
 

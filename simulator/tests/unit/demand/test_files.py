@@ -258,6 +258,8 @@ _HEAD = OWN.splitlines()[0] + "\n"
         ("a.csv", _HEAD + "nan,m,,,1,1,,\n", "a.csv:2: time: must be finite, got nan"),
         ("a.csv", _HEAD + "0,m,,,5,1,0,6\n",
          "a.csv:2: prefix_tokens: must be 0 to prompt_tokens, 5, got 6"),
+        ("a.csv", _HEAD + "0,m,,,-5,1,,\n",
+         "a.csv:2: prompt tokens: must be 0 to 100000000, got -5"),
         ("a.csv", _HEAD + "0,,,,5,1,,\n",
          "a.csv: model: has no names of models: must be given the name of one"),
         ("a.jsonl", '{"timestamp": 1, "input_length": 5}\n',

@@ -10,6 +10,7 @@ from simulator.rehearsal.description import Hardware, Model, Platform, Region, S
 from simulator.rehearsal.horizontal import Autoscaler, Metric, Policy, Rules
 from twin.cluster.autoscaler.pods import parse
 from twin.cluster.autoscaler.rungs import parse_class
+from twin.cluster.nodes import pool_spec
 from twin.engines.vllm_flags import parse as flags
 
 L4 = "g2-standard-12"
@@ -84,6 +85,24 @@ def region(name="us-central1", *rules, **spec):
     }
     zones = (f"{name}-a", f"{name}-b")
     return Region(name, zones, {"small": parse_class(item, zones, 600.0)})
+
+
+def with_pool(zones):
+    """Return a region with a pool for programs, which begins with one node in each zone."""
+    found = region()
+    names = tuple(f"{found.name}-{letter}" for letter in "abc"[:zones])
+    inputs = {"nodeConfig": {"machineType": "e2-standard-4"},
+              "autoscaling": {"totalMinNodeCount": zones, "totalMaxNodeCount": 6}}  # fmt: skip
+    everywhere = (*names, *(f"{found.name}-{letter}" for letter in "abc"[zones:]))
+    spec = pool_spec.parse({"name": "system", "inputs": inputs, "zones": everywhere})
+    return Region(found.name, everywhere, found.classes, {"system": spec})
+
+
+def program(where="us-central1"):
+    """Return two replicas of a program of the gateway."""
+    spec = {"containers": [{"resources": {"requests": {"cpu": "200m"}}}]}
+    pod = parse({"metadata": {"uid": "r", "namespace": "models", "name": "router"}, "spec": spec})
+    return Workload("router", where, "", (pod,), 2, {}, grace_seconds=600.0, starts_seconds=5.0)
 
 
 def workload(where="us-central1", *, least=1, most=4, queue=5.0):

@@ -8,7 +8,9 @@ import pytest
 from simulator.demand.generated import Generated
 from simulator.demand.pattern import Kind, Pattern, Rate, Sessions
 from simulator.engine.stepped import LeastRequest, ReferenceEngines
-from simulator.rehearsal.description import Fallback, Front, Limit, Model, Team
+from simulator.rehearsal.changes import Canary, Counted, Rolling, Rollout, Upgrade, roll
+from simulator.rehearsal.description import Fallback, Front, Limit, Model, Slo, Team
+from simulator.rehearsal.gates import NO_PROGRAM
 from simulator.rehearsal.routing import Ejections
 from simulator.rehearsal.run import Rehearsal, usd_per_hour
 from simulator.tests.unit.rehearsal.platforms import (
@@ -16,7 +18,9 @@ from simulator.tests.unit.rehearsal.platforms import (
     Listed,
     Steady,
     platform,
+    program,
     region,
+    with_pool,
     workload,
 )
 from twin.world.capacity import World
@@ -128,6 +132,15 @@ def test_a_region_that_could_not_be_ejected_is_ejected_once_another_is_back():
     assert found.failed("b", found.room("b"), now=31.0)
 
 
+def test_a_region_that_fails_again_at_once_is_ejected_for_longer_and_a_calm_one_is_not():
+    found = Ejections(Front(is_global=True, failures=3), regions=2)
+    found.failed("a", 3, now=0.0)
+    found.failed("a", 3, now=31.0)
+    assert (found.is_out("a", 90.0), found.is_out("a", 92.0)) == (True, False)
+    found.failed("a", 3, now=200.0)
+    assert (found.is_out("a", 229.0), found.is_out("a", 231.0)) == (True, False)
+
+
 def test_a_turn_of_a_session_finds_prompt_and_answer_of_the_turn_before_in_the_cache():
     kind = Kind(
         share=1,
@@ -193,6 +206,27 @@ def test_a_fallback_answers_while_no_engine_is_ready():
     assert outcome.reasons["no replica"] == 0
 
 
+@pytest.mark.parametrize(("target", "late"), [(2000.0, 0), (250.0, 100), (510.0, 50)])
+def test_answers_of_a_fallback_count_against_the_objective_in_their_own_time(target, late):
+    line = Change(zone="*", accelerator="nvidia-l4", provisioning="*", chips=0).line()
+    fallback = Fallback(3, 1000.0, 1.0, 1.0)
+    model = Model("llm", (("llm", 1.0),), Slo(target), fallback=fallback)
+    found = platform(models=(model,), world=World(stock=(line,)))
+    outcome = total(run(found, Steady(0.5, 200)))
+    assert (outcome.answered, outcome.answers, outcome.failed) == (0, 100, 0)
+    assert outcome.late_ttft == pytest.approx(late, abs=2)
+    assert outcome.tpot.quantile(0.5) == pytest.approx((150 / 40 - 0.51) / 149, rel=0.02)
+
+
+def test_a_fallback_that_takes_longer_than_its_timeout_is_cut_off():
+    line = Change(zone="*", accelerator="nvidia-l4", provisioning="*", chips=0).line()
+    fallback = Fallback(3, 1000.0, 1.0, 1.0, timeout_seconds=1.0)
+    model = Model("llm", (("llm", 1.0),), fallback=fallback)
+    found = platform(models=(model,), world=World(stock=(line,)))
+    outcome = total(run(found, Steady(0.5, 20, output=100)))
+    assert (outcome.cut, outcome.by_fallback) == (10, 0)
+
+
 def test_a_fleet_gateway_sends_what_exceeds_its_target_to_the_next_region():
     regions = (region("us-central1"), region("europe-west4"))
     only = tuple(workload(each.name, most=1) for each in regions)
@@ -235,3 +269,107 @@ def test_engines_with_measured_steps_take_so_much_longer():
     first, second = (total(run(each, Steady(0.05, 200))) for each in (found, slower))
     ratio = (second.tpot.quantile(0.5) or 0) / (first.tpot.quantile(0.5) or 1)
     assert ratio == pytest.approx(2, rel=0.03)  # durations are kept to 2 percent
+
+
+def test_a_gateway_without_a_ready_program_refuses_until_it_runs_on_another_node():
+    down = Step(title="down", after=100, outages=("us-central1-a",))
+    found = run(platform(with_pool(1), programs=(program(),), steps=(down,)), Steady(1.0, 400))
+    outcome = total(found)
+    # a look of the autoscaler, 60 s for the node, 5 s for the program
+    assert 65 <= outcome.reasons[NO_PROGRAM] <= 85
+    spread = run(platform(with_pool(3), programs=(program(),), steps=(down,)), Steady(1.0, 400))
+    assert total(spread).reasons[NO_PROGRAM] == 0
+
+
+def test_a_global_front_leaves_a_region_whose_gateway_lacks_a_program():
+    regions = (region("us-central1"), region("europe-west4"))  # without nodes for programs
+    both = Steady(1.0, 100, regions=("us-central1", "europe-west4"))
+    found = run(
+        platform(*regions, programs=(program("europe-west4"),), front=Front(is_global=True)), both
+    )
+    assert total(found, "europe-west4").answered == 0
+    assert (
+        5 <= total(found, "europe-west4").reasons[NO_PROGRAM] == total(found, "europe-west4").failed
+    )
+    assert total(found).answered >= 80
+
+
+# -- rollouts, canaries, upgrades
+
+EVERYWHERE = frozenset({("llm", "us-central1")})
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "does"),
+    [
+        (Counted(4, 0, 0, 0), 4, (0, 0, 1)),  # one may be unavailable: an old one goes first
+        (Counted(3, 0, 0, 0), 4, (1, 0, 0)),  # and a new one takes its place
+        (Counted(3, 0, 0, 1), 4, (0, 0, 0)),  # which is waited for
+        (Counted(3, 0, 1, 0), 4, (0, 0, 1)),
+        (Counted(2, 2, 0, 0), 4, (0, 1, 0)),  # those that are not ready go first
+        (Counted(0, 0, 4, 0), 4, (0, 0, 0)),
+    ],
+)
+def test_a_rollout_keeps_all_but_one_replica_ready(found, wanted, does):
+    assert roll(Rolling(0, 1), wanted, found) == does
+
+
+def test_a_rollout_with_a_surge_creates_before_it_deletes_and_rounds_percentages_as_kubernetes():
+    assert roll(Rolling(1, 0), 4, Counted(4, 0, 0, 0)) == (1, 0, 0)
+    assert roll(Rolling(1, 0), 4, Counted(4, 0, 1, 0)) == (0, 0, 1)
+    assert Rolling("25%", "25%").limits(5) == (2, 1)
+    assert Rolling(0, "10%").limits(5) == (0, 1)
+
+
+def test_a_rollout_replaces_replicas_one_after_another_with_their_start_and_new_steps():
+    found = platform(workloads=(workload(least=3, most=3),))
+    found = replace(found, engines=(*found.engines, replace(found.engines[0], step_factor=2.0)))
+    slower = Rollout(60.0, "rollout", EVERYWHERE, {0: 1})
+    before, after = (
+        run(replace(found, changes=changes), Steady(0.2, 900)) for changes in ((), (slower,))
+    )
+    assert min(ready(before)) == 3
+    below = [each.seconds for each in after.workloads[0].recorded if each.ready < 3]
+    assert min(ready(after)) == 2
+    assert max(below) - min(below) == pytest.approx(3 * 110, abs=45)  # starts, on the same nodes
+    done = next(each for each in after.log.events if each.kind == "rollout.done")
+    assert done.seconds == pytest.approx(60 + 3 * 110, abs=45)
+    assert (total(after).tpot.quantile(0.95) or 0) > 1.8 * (total(before).tpot.quantile(0.95) or 1)
+    assert total(after).failed == 0
+
+
+def test_a_revision_that_does_not_start_takes_one_replica_and_no_more():
+    found = platform(workloads=(workload(least=3, most=3),))
+    broken = Rollout(60.0, "rollout", EVERYWHERE, is_broken=True)
+    after = run(replace(found, changes=(broken,)), Steady(0.2, 900))
+    assert ready(after)[-1] == min(ready(after)) == 2
+    assert "rollout.done" not in {each.kind for each in after.log.events}
+
+
+def test_a_canary_gets_its_share_from_its_time_on():
+    none = replace(workload(), name="llm-b", pool="llm-b", replicas=0, scaler=None)
+    model = Model("llm", (("llm", 1.0), ("llm-b", 0.0)))
+    quarter = Canary(300.0, "canary", "llm", (("llm", 0.75), ("llm-b", 0.25)))
+    found = platform(models=(model,), workloads=(workload(), none), changes=(quarter,))
+    outcome = total(run(found, Steady(1.0, 600)))
+    assert outcome.reasons["no replica"] == pytest.approx(75, abs=3)  # of 300 requests
+    assert outcome.answered + outcome.failed == 600
+
+
+def test_an_upgrade_replaces_each_node_after_its_replicas_have_left_it():
+    found = platform(workloads=(workload(least=2, most=2),))
+    upgrade = Upgrade(60.0, "upgrade", "us-central1", 9999.0)
+    after = run(replace(found, changes=(upgrade,)), Steady(0.2, 2400))
+    assert min(ready(after)) == 1  # the disruption budget evicts one at a time
+    assert ready(after)[-1] == 2
+    assert total(after).failed == 0
+    assert sum(seconds for seconds in after.machines.values()) > 2 * 2400 - 200
+
+
+def test_an_upgrade_stops_at_the_end_of_its_window():
+    found = platform(workloads=(workload(least=3, most=3),))
+    upgrade = Upgrade(60.0, "upgrade", "us-central1", 120.0)
+    after = run(replace(found, changes=(upgrade,)), Steady(0.2, 2400))
+    (paused,) = (each for each in after.log.events if each.kind == "upgrade.paused")
+    assert paused.message == "the window ends before 2 more groups of nodes"
+    assert ready(after)[-1] == 3
