@@ -9,6 +9,8 @@ from importlib import resources
 from typing import Final
 from zoneinfo import ZoneInfo
 
+import tzdata
+
 _FIRST: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _YEARS: Final = 20
 """Years whose changes of the offset are known to rules; the last offset holds after them."""
@@ -17,7 +19,7 @@ _YEARS: Final = 20
 @cache
 def zone_names() -> frozenset[str]:
     """Return the names of all time zones, such as Europe/Berlin."""
-    return frozenset(resources.files("tzdata").joinpath("zones").read_text().split())
+    return frozenset(resources.files(tzdata).joinpath("zones").read_text().split())
 
 
 @cache
@@ -29,7 +31,7 @@ def zone(name: str) -> ZoneInfo:
     """
     if name not in zone_names():
         raise ValueError(f"no time zone has the name {name!r}")
-    file = resources.files("tzdata").joinpath("zoneinfo").joinpath(*name.split("/"))
+    file = resources.files(tzdata).joinpath("zoneinfo").joinpath(*name.split("/"))
     with file.open("rb") as data:
         return ZoneInfo.from_file(data, key=name)
 

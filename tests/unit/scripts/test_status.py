@@ -64,7 +64,7 @@ def test_a_schedule_has_a_line_with_its_next_change() -> None:
     plan = resolve(parse(json.dumps(platform)))
     [found] = scheduled_now(plan, datetime(2026, 3, 30, 8, 0, tzinfo=UTC))  # Monday 10:00 in summer
     assert str(found) == (
-        "Schedule llama-3-1-8b in europe-west4: at least 4 until Mon 18:00 (Europe/Amsterdam), "
-        "then 1"
+        "Schedule llama-3-1-8b-gpu in europe-west4: at least 4 until Mon 18:00 "
+        "(Europe/Amsterdam), then 1"
     )
     assert found.as_json()["until"] == "2026-03-30T18:00:00+02:00"
