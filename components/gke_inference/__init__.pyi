@@ -76,7 +76,6 @@ from .cluster.network import ProxyScope as ProxyScope
 from .cluster.private_services import PrivateServices as PrivateServices
 from .cluster.private_services import PrivateServicesArgs as PrivateServicesArgs
 from .cluster.settings import ClusterMode as ClusterMode
-from .cluster.settings import Day as Day
 from .cluster.settings import Maintenance as Maintenance
 from .cluster.settings import RegionRanges as RegionRanges
 from .cluster.settings import ReleaseChannel as ReleaseChannel
@@ -171,6 +170,8 @@ from .intent.expert_settings import AllToAll as AllToAll
 from .intent.expert_settings import AllToAllByRole as AllToAllByRole
 from .intent.expert_settings import Experts as Experts
 from .intent.intent import ModelServerArgs as ModelServerArgs
+from .intent.schedule import ReplicaSchedule as ReplicaSchedule
+from .intent.schedule import ReplicaWindow as ReplicaWindow
 from .intent.settings import EngineSettings as EngineSettings
 from .intent.settings import KvOffload as KvOffload
 from .intent.settings import Multimodal as Multimodal
@@ -251,6 +252,7 @@ from .serving.weights_gate import WeightsGate as WeightsGate
 from .serving.weights_gate import WeightsGateArgs as WeightsGateArgs
 from .settings.fields import BootDisk as BootDisk
 from .settings.size import Size as Size
+from .settings.week import Day as Day
 from .storage.archive_bucket import ArchiveBucket as ArchiveBucket
 from .storage.archive_bucket import ArchiveBucketArgs as ArchiveBucketArgs
 from .storage.fuse_volume import FuseVolume as FuseVolume

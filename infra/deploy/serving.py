@@ -47,19 +47,21 @@ def serve(
     for deployment, args in scaling.items():
         Autoscaling(f"{region.name}-{deployment}-scaling", args, behind)
     wait = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=needed))
-    others = [] if served.prefill is None else [_serve_prefill(served.prefill, wait)]
+    others = [] if served.prefill is None else [_serve_prefill(region, served.prefill, wait)]
     behind = pulumi.ResourceOptions.merge(behind, pulumi.ResourceOptions(depends_on=others))
     monitoring = assemble_models.monitoring_args(served, server, *others)
     Monitoring(f"{logical}-monitoring", monitoring, behind)
     return server
 
 
-def _serve_prefill(prefill: ServedModel, opts: pulumi.ResourceOptions) -> ModelServer:
+def _serve_prefill(
+    region: RegionPlan, prefill: ServedModel, opts: pulumi.ResourceOptions
+) -> ModelServer:
     """Deploy the prefill replicas of a model."""
     args = assemble_models.server_args(prefill)
     server = ModelServer(f"{prefill.region}-{prefill.object_name}-prefill", args, opts)
     behind = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[server]))
-    scaling = assemble_models.prefill_scaling_args(prefill, server.target_kinds)
+    scaling = assemble_models.prefill_scaling_args(region, prefill, server.target_kinds)
     for deployment, scaled in scaling.items():
         Autoscaling(f"{prefill.region}-{deployment}-scaling", scaled, behind)
     return server

@@ -190,6 +190,7 @@ def scaling_args(
             cluster_name=region.cluster_name,
             engine=model.engine,
             fills_unplaced=fills,
+            follows_schedule=deployment in served.schedules,
             max_replicas=served.maximum,
             min_replicas=served.standby if fills else served.minimum,
             model=served.object_name,
@@ -208,7 +209,7 @@ def scaling_args(
 
 
 def prefill_scaling_args(
-    served: ServedModel, target_kinds: Mapping[str, str] | None = None
+    region: RegionPlan, served: ServedModel, target_kinds: Mapping[str, str] | None = None
 ) -> dict[str, AutoscalingArgs]:
     """Return the arguments of the prefill autoscalers, by scale target name.
 
@@ -222,7 +223,10 @@ def prefill_scaling_args(
     kinds = cast("Mapping[str, TargetKind]", target_kinds or {})
     for kind, deployment in served.deployments.items():
         by_kind[deployment] = AutoscalingArgs(
+            cluster_location=region.location,
+            cluster_name=region.cluster_name,
             engine=model.engine,
+            follows_schedule=deployment in served.schedules,
             max_replicas=served.maximum,
             min_replicas=served.minimum,
             model=served.object_name,
@@ -268,6 +272,8 @@ def monitoring_args(
         args["has_kv_tiers"] = True
     if served.chips_by_model:
         args["has_own_chips"] = True
+    if served.schedules:
+        args["schedules"] = served.schedules
     if len(server.deployments) > 1:
         args["filled_deployment"] = server.deployments[served.capacity.kinds[0]]
     return args

@@ -194,14 +194,15 @@ def served(plan: Plan) -> list[Served]:
 
 def _lines(one: ServedModel) -> Iterator[Served]:
     rungs = tuple(one.rungs.values())
+    shares = () if one.schedule is None else one.schedule.shares
     if one.form is Form.PAIRED:
         first, second = (tuple(half.values()) for half in one.pair)
-        yield Served(one.name, one.region, first + second, one.minimum, one.maximum)
+        yield Served(one.name, one.region, first + second, one.minimum, one.maximum, shares=shares)
         if one.standby:
             yield Served(one.name, one.region, second, one.standby, one.standby, STANDBY)
     else:
         role = PREFILL if one.role == PREFILL else SERVE
-        yield Served(one.name, one.region, rungs, one.minimum, one.maximum, role)
+        yield Served(one.name, one.region, rungs, one.minimum, one.maximum, role, shares)
     if one.buffer:  # refilled after use, so it costs the same at any load
         kept = tuple(one.buffer_rungs.values())
         yield Served(one.name, one.region, kept, one.buffer, one.buffer, BUFFER)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gke_inference.catalogue.rungs import Rung
+from gke_inference.intent.schedule import ReplicaSchedule
 from gke_inference.sizing.pickers import USUAL_PICKER, PeakLoad
 from infra.plan.canary import CanaryVersion
 from infra.plan.capacity import RegionCapacity
@@ -65,6 +66,8 @@ class ServedModel:
     """Minimum number of replicas."""
     maximum: int
     """Maximum number of replicas."""
+    schedule: ReplicaSchedule | None
+    """Hours with a larger minimum of replicas, if any."""
     standby: int
     """Warm replicas of a paired model on its second kind of hardware, 0 in other forms."""
     buffer: int
@@ -95,6 +98,17 @@ class ServedModel:
     def filling_kind(self) -> str | None:
         """Hardware of the Deployment that adds a replica for each that the first cannot place."""
         return self.capacity.kinds[-1] if self.form is Form.PAIRED else None
+
+    @property
+    def schedules(self) -> dict[str, ReplicaSchedule]:
+        """Schedules by scale target. A standby has none: it follows the other Deployment."""
+        return {
+            one.deployments[kind]: one.schedule
+            for one in self.roles
+            if one.schedule is not None
+            for kind in one.deployments
+            if kind != one.filling_kind
+        }
 
     @property
     def pair(self) -> tuple[Mapping[int, Rung], Mapping[int, Rung]]:

@@ -110,6 +110,7 @@ def _served(
         form=form,
         minimum=model.replicas.min,
         maximum=model.replicas.max,
+        schedule=model.replicas.schedule,
         standby=_standby(model) if form is Form.PAIRED else 0,
         buffer=model.replicas.buffer,
         namespace=site.names.namespace(),
@@ -139,6 +140,7 @@ def _disaggregated(served: ServedModel, capacity: CapacityByRegion) -> ServedMod
         maximum=replicas.max,
         minimum=replicas.min,
         role=prefill,
+        schedule=replicas.schedule,
     )
     deployments = _deployments(served.name, served.form, decode, served.capacity)
     return replace(served, deployments=deployments, prefill=computes, role=decode)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import join, one_of
+from gke_inference.intent.schedule import schedule_problems
 from infra.plan import CapacityByRegion
 from infra.rules.versions import check_standby
 from infra.stack import (
@@ -105,10 +106,13 @@ def _check_two_kinds(
 
 
 def range_problems(where: str, replicas: ReplicaRange) -> Iterator[InputError]:
-    """Yield a minimum of replicas above the maximum."""
+    """Yield a minimum of replicas above the maximum, and problems of the schedule."""
     if replicas.min > replicas.max:
         message = f"must be at most max ({replicas.max})"
         yield InputError(join(where, "min"), message, replicas.min)
+    elif replicas.schedule is not None:
+        at = join(where, "schedule")
+        yield from schedule_problems(at, replicas.schedule, replicas.min, replicas.max)
 
 
 def _check_replicas(

@@ -3,7 +3,7 @@
 from gke_inference.backends.settings import BackendKind
 from gke_inference.catalogue.accelerators import Provisioning
 from gke_inference.clients.settings import Priority, StoreNodes, TeamLimits, TokenIssuer
-from gke_inference.cluster.settings import ClusterMode, Day, Maintenance, ReleaseChannel
+from gke_inference.cluster.settings import ClusterMode, Maintenance, ReleaseChannel
 from gke_inference.gateway.settings import Exposure
 from gke_inference.guardrails.settings import ArmorFilters, Confidence, Enforcement, Failure, Phase
 from gke_inference.intent.diffusion_settings import FurtherModel, ImageGeneration, Videos
@@ -13,6 +13,7 @@ from gke_inference.settings.fields import (
     BootDisk,
 )
 from gke_inference.settings.size import Size
+from gke_inference.settings.week import Day
 from gke_inference.streams.settings import ResultsKind
 from infra.stack.backends import Backend, BackendTarget, CloudRunDeployment, Fallback
 from infra.stack.batches import BatchEngine, Batches, BatchWorkers, CompletionWindow

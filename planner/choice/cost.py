@@ -84,9 +84,10 @@ class Line:
 
     served: Served
     options: tuple[Option, ...]
-    expected_replicas: int
+    expected_replicas: float
+    """Mean over a week; a whole number without a schedule."""
     minimum: Amount
-    """Minimum replicas on the first rung with a price; 0 if no rung has one."""
+    """Mean minimum of replicas in a week, on the first rung with a price; 0 if no rung has one."""
     expected: Amount
     maximum: Amount
     """Maximum replicas on the most expensive rung with a price."""
@@ -94,7 +95,12 @@ class Line:
     @property
     def replicas(self) -> Count:
         """Number of replicas."""
-        return Count(self.served.minimum, self.expected_replicas, self.served.maximum)
+        return Count(self.minimum_replicas, self.expected_replicas, self.served.maximum)
+
+    @property
+    def minimum_replicas(self) -> float:
+        """Mean minimum of replicas over a week; a whole number without a schedule."""
+        return self.served.mean_at_least(0)
 
     @property
     def first(self) -> Option | None:
@@ -172,11 +178,11 @@ def bill(served: Iterable[Served], mean_share: float = MEAN_SHARE) -> Bill:
 
 def _line(one: Served, mean_share: float) -> Line:
     options = tuple(_option(rung, one.region) for rung in one.rungs)
-    expected = max(one.minimum, math.ceil(one.maximum * mean_share))
-    first, highest = _replica(options), _highest(options)
-    return Line(
-        one, options, expected, first * one.minimum, first * expected, highest * one.maximum
+    least, expected = (
+        one.mean_at_least(count) for count in (0, math.ceil(one.maximum * mean_share))
     )
+    first, highest = _replica(options), _highest(options)
+    return Line(one, options, expected, first * least, first * expected, highest * one.maximum)
 
 
 def _replica(options: Iterable[Option]) -> Amount:

@@ -26,3 +26,14 @@ class Served:
     """Replicas that always run."""
     maximum: int
     role: str = SERVE
+    shares: tuple[tuple[int, float], ...] = ()
+    """Larger minima of a schedule, each with its share of a week."""
+
+    def mean_at_least(self, replicas: int) -> float:
+        """Return the mean over a week of a number of replicas, or of the minimum if that is larger.
+
+        Returns:
+            A whole number without a schedule.
+        """
+        usual = max(replicas, self.minimum)
+        return usual + sum(share * max(0, least - usual) for least, share in self.shares)

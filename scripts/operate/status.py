@@ -1,6 +1,7 @@
 """`gke-inference status`: the replicas of a stack, with location, rung and price."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from scripts.backend.choose import open_backend
@@ -16,6 +17,7 @@ from scripts.shared.replica_status import (
     print_prometheus,
     print_replicas,
 )
+from scripts.shared.schedule_status import Scheduled, scheduled_now
 from scripts.shared.weights_status import Waiting, find_waiting, print_waiting
 from scripts.terminal.console import console
 from scripts.terminal.options import StackOption, plan_of
@@ -31,6 +33,7 @@ def as_data(
     metrics: dict[str, str],
     waiting: Sequence[Waiting] = (),
     drift: Sequence[Drift] = (),
+    scheduled: Sequence[Scheduled] = (),
 ) -> dict[str, Any]:
     """Return what `status` shows, as data."""
     paid = Total.of(replicas)
@@ -43,6 +46,7 @@ def as_data(
         "metrics": metrics,
         "waiting_for_weights": [one.as_json() for one in waiting],
         "drift": [one.as_json() for one in drift],
+        "scheduled": [one.as_json() for one in scheduled],
     }
 
 
@@ -63,14 +67,18 @@ def status(
         metrics = dict(backend.metrics())
         drift = backend.drift()
         close(clusters)
+    scheduled = scheduled_now(plan, datetime.now(UTC))
     if output.is_data:
-        print_data(as_data(stack, replicas, endpoint, metrics, waiting, drift), output)
+        data = as_data(stack, replicas, endpoint, metrics, waiting, drift, scheduled)
+        print_data(data, output)
         return
     print_waiting(waiting, stack, on)
     for each in drift:
         again = f"run make up STACK={stack} again to repair it"
         console.print(f"{each}; {again}", style="yellow", markup=False, soft_wrap=True)
     print_replicas(replicas)
+    for each in scheduled:
+        console.print(str(each), markup=False, soft_wrap=True)
     console.print(f"Gateway  {endpoint}")
     if on.is_twin:
         for url in publish(plan, TwinPaths.default()).values():

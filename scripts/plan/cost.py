@@ -22,6 +22,7 @@ from scripts.plan.cost_tables import (
     headlines,
     line_table,
     machines_lines,
+    schedule_lines,
 )
 from scripts.plan.filters import PLAN_OPTIONS
 from scripts.plan.unit_costs import print_unit_costs
@@ -39,7 +40,7 @@ def _print_tables(cost: StackCost, budget: Budget | None) -> None:
         console.print(text)
     console.print()
     print_table(line_table(cost.bill))
-    for text in machines_lines(cost.bill):
+    for text in (*schedule_lines(cost.bill), *machines_lines(cost.bill)):
         console.print(text)
     console.print()
     print_table(group_table(cost))

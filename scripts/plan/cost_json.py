@@ -9,6 +9,7 @@ from datetime import date
 from typing import Any
 
 from gke_inference.catalogue.calendar_mode import stamp
+from gke_inference.intent.schedule import HOURS_OF_WEEK
 from infra.estimate.commitment_costs import Commitment, Commitments
 from infra.estimate.cost_parts import Part
 from infra.estimate.stack_cost import StackCost
@@ -123,10 +124,14 @@ def _line(line: Line) -> dict[str, Any]:
         "region": one.region,
         "role": one.role,
         "replicas": {
-            "minimum": one.minimum,
+            "minimum": line.minimum_replicas,
             "expected": line.expected_replicas,
             "maximum": one.maximum,
         },
+        "schedule": [
+            {"minimum": least, "hours_per_week": round(share * HOURS_OF_WEEK, 2)}
+            for least, share in one.shares
+        ],
         "usd_per_hour": _totals(lambda field: getattr(line, field)),
         "options": [asdict(option) for option in line.options],
     }

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from gke_inference.catalogue.prices import COMMITTED_YEARS
+from gke_inference.intent.schedule import HOURS_OF_WEEK
 from infra.estimate.commitment_costs import Commitments
 from infra.estimate.cost_parts import ACCELERATORS, Part
 from infra.estimate.stack_cost import StackCost
@@ -32,11 +33,24 @@ def line_table(found: Bill) -> Listing:
             one.region,
             one.role,
             first.rung if first else "none",
-            f"{one.minimum}/{line.expected_replicas}/{one.maximum}",
+            f"{line.minimum_replicas:.4g}/{line.expected_replicas:.4g}/{one.maximum}",
             f"{first.usd_per_hour:.2f}" if first else "?",
             *("?" if first is None else f"{getattr(line, field):,.2f}" for field in FIELDS),
         )
     return table
+
+
+def schedule_lines(found: Bill) -> Iterator[str]:
+    """Yield the hours of a week with a larger minimum of replicas, by model and region."""
+    for line in found.lines:
+        one = line.served
+        hours = [
+            f"{share * HOURS_OF_WEEK:.4g} h with at least {least}" for least, share in one.shares
+        ]
+        if hours:
+            rest = HOURS_OF_WEEK * (1 - sum(share for _, share in one.shares))
+            usual = f"{rest:.4g} h with at least {one.minimum}"
+            yield f"{one.model} in {one.region} ({one.role}): {', '.join([*hours, usual])} a week"
 
 
 def machines_lines(found: Bill) -> Iterator[str]:

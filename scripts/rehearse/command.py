@@ -3,6 +3,8 @@
 import math
 import time
 from contextlib import nullcontext
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -32,12 +34,14 @@ from scripts.terminal.options import plan_of
 from scripts.terminal.output import Output, OutputOption, print_data
 from simulator.demand.arrivals import Traffic
 from simulator.demand.default_day import default_day
+from simulator.rehearsal.description import START
 from simulator.rehearsal.engines import engines_of
 from simulator.rehearsal.run import Rehearsal
 from twin.drawings.timeline import clock
 from twin.host.paths import TwinPaths
 
 _PROGRESS_SECONDS = 5.0
+_MOMENT = "%Y-%m-%dT%H:%M:%SZ"
 
 
 def rehearse(
@@ -45,6 +49,12 @@ def rehearse(
         str, typer.Argument(metavar="STACK", help="Stack: NAME of a file stacks/Pulumi.NAME.yaml.")
     ],
     hours: Annotated[float, typer.Option(help="Length of the default traffic, in hours.")] = 24.0,
+    start: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME", help="Time at which the traffic starts, in UTC; matters to schedules."
+        ),
+    ] = START.strftime(_MOMENT),
     rate: Annotated[
         list[str] | None,
         typer.Option(
@@ -112,12 +122,14 @@ def rehearse(
         )
     if not 0 < hours <= 24 * 31:
         raise CommandError(f"--hours: must be above 0 and at most 744, got {hours:g}")
+    begins = _moment(start)
     if page is not None:
         check_page(page)
     with _quiet("Reading the objects of the stack", is_quiet=output.is_data):
         states = preview_states(Engine(TwinPaths.default()), stack)
         described = describe(plan, manifests(states), states)
-    platform = with_faults(described.platform, fault or [])
+    timed = replace(described.platform, times=replace(described.platform.times, start=begins))
+    platform = with_faults(timed, fault or [])
     if calibration is not None:
         platform = calibrated(platform, calibration, stack)
     if events is not None:
@@ -156,6 +168,15 @@ def rehearse(
             console.print(f"Page {file}")
     if result.broken:
         raise typer.Exit(ExitCode.CHECK_FAILED)
+
+
+def _moment(text: str) -> datetime:
+    """Return the time of `--start`."""
+    try:
+        return datetime.strptime(text, _MOMENT).replace(tzinfo=UTC)
+    except ValueError:
+        rule = "--start: must be a time in UTC such as 2026-01-05T08:00:00Z"
+        raise CommandError(f"{rule}, got {text!r}") from None
 
 
 def _quiet(title: str, *, is_quiet: bool):

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from gke_inference.catalogue.engine_metrics import SCHEDULED_REPLICAS, cloud_monitoring_name
 from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.clients.settings import Priority
@@ -54,6 +55,7 @@ _BACKEND = "gcp:compute/backendService:BackendService"
 _REPLICAS = "gke-inference/replicas"
 _EXTENSIONS = ("GCPRoutingExtension", "GCPTrafficExtension")
 _GRACE = "terminationGracePeriodSeconds"
+_SCHEDULED = cloud_monitoring_name(SCHEDULED_REPLICAS)
 
 
 @dataclass
@@ -341,6 +343,8 @@ class _Describer:
         pods = tuple(_pods(template, hosts, served.namespace, name, items))
         filled = served.deployments.get(served.capacity.kinds[0])
         metrics = () if scaler is None else scaler.metrics
+        external = {metric.name for metric in metrics if metric.is_external}
+        scheduled = external & {_SCHEDULED}
         return Workload(
             name=name,
             region=served.region,
@@ -350,11 +354,8 @@ class _Describer:
             hardware=self._hardware(served, kind, template, hosts),
             scaler=scaler,
             signals=_signals(served, metrics),
-            follows={
-                metric.name: filled
-                for metric in metrics
-                if metric.is_external and filled is not None
-            },
+            follows={metric: filled for metric in external - scheduled if filled is not None},
+            schedules=dict.fromkeys(scheduled, served.schedules[name]),
             grace_seconds=float(template["spec"].get(_GRACE, 30)),
             rolling=_rolling(item),
         )

@@ -199,13 +199,16 @@ def _usual(plan: Plan, name: str, model: Model) -> ModelBounds:
     """Return the values to try by default: near the present ones, and half and twice of them."""
     replicas, targets = model.replicas, model.autoscaling
     least, most = replicas.min, replicas.max
+    # the minimum of each window is above the one outside of them
+    windows = () if replicas.schedule is None else replicas.schedule.windows
+    largest = min((window.min - 1 for window in windows), default=most)
     standby = plan.models[name][0].standby
     running = targets.running_requests
     regions = tuple(plan.platform.regions_of(model))
     is_global = plan.front.gateway.has_fleet_gateway or plan.front.gateway.front is Front.GLOBAL
     without = tuple(tuple(each for each in regions if each != one) for one in regions)
     return ModelBounds(
-        min=_near((least - 1, least + 1, 2 * least), 1, most),
+        min=_near((least - 1, least + 1, 2 * least), 1, largest),
         standby=_near((0, standby + 1), 0, most),
         scale_in_delay_seconds=_near((replicas.scale_in_delay_seconds // 2,), 30, 3600),
         queue_depth=_near((targets.queue_depth * 2, targets.queue_depth // 2), 1, 1000),

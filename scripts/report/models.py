@@ -47,6 +47,8 @@ def _served(plan: Plan, every: Sequence[resolved.ServedModel]) -> ServedModel:
     kept = f", {standby} on GPU standby" if standby else ""
     if model.replicas.buffer:
         kept += f", nodes kept for {model.replicas.buffer}"
+    if model.replicas.schedule is not None:
+        kept += f", at least {model.replicas.schedule.largest} in scheduled hours"
     version = served.version
     return ServedModel(
         served.name,

@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Literal
 
+from gke_inference.intent.schedule import ReplicaSchedule
 from simulator.engine.settings import Deployment
 from simulator.rehearsal.changes import Change, Rolling, Upgrades
 from simulator.rehearsal.horizontal import Autoscaler
@@ -14,6 +16,8 @@ from twin.world.capacity import World
 from twin.world.rules import Rules
 from twin.world.scenario import Step
 
+START = datetime(2026, 1, 5, tzinfo=UTC)
+"""Default time of the start of the traffic: a Monday."""
 Signal = Literal["waiting", "running", "kv_usage"]
 """What a metric of an engine measures."""
 
@@ -31,6 +35,8 @@ class Times:
     """Interval at which metrics are read from engines."""
     sync: float | None = None
     """Interval of the autoscaler of pods; None: that of the rule."""
+    start: datetime = START
+    """Time of day and date at which the traffic starts, for schedules."""
     step: float = 5.0
     """Length of a step of virtual time; decisions fall on its multiples."""
 
@@ -71,6 +77,8 @@ class Workload:
     """What the metrics of the autoscaler measure, by name."""
     follows: Mapping[str, str] = field(default_factory=dict[str, str])
     """External metrics of the autoscaler, each with the workload whose unplaced replicas it is."""
+    schedules: Mapping[str, ReplicaSchedule] = field(default_factory=dict[str, ReplicaSchedule])
+    """External metrics of the autoscaler, each with the schedule whose minimum it is."""
     grace_seconds: float = 30.0
     """Time that a replica has to answer its last requests before it is killed."""
     rolling: Rolling = field(default_factory=Rolling)

@@ -8,6 +8,7 @@ algorithm of a program that the twin runs (`horizontal`).
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 import numpy as np
 from numpy.typing import NDArray
@@ -477,6 +478,10 @@ class Rehearsal:
             seen = self._newest(other, now)
             if seen is not None:
                 external[name] = float(seen[2])
+        recorded = now - self._rules.scaled("metrics.ingestion") - self._started
+        clock = self._times.start + timedelta(seconds=recorded)
+        for name, schedule in running.workload.schedules.items():
+            external[name] = float(schedule.least_at(clock))
         runs = sum(bool(each.nodes) and each.runs_at <= now for each in present)
         pods = Pods(values, runs, len(present) - runs, external)
         wanted = decide(scaler, running.wanted, pods, running.history, now)

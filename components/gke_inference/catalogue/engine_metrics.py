@@ -14,6 +14,9 @@ RUNNING = str(_VLLM.running)
 UNPLACED_REPLICAS = "gke_inference:unplaced_replicas"
 """Recorded series: replicas of a Deployment that no node was found for."""
 
+SCHEDULED_REPLICAS = "gke_inference:scheduled_replicas"
+"""Recorded series: minimum of replicas of a window, 0 outside of all windows."""
+
 SCRAPED = _VLLM.stored()
 """Patterns of the stored vLLM metrics."""
 

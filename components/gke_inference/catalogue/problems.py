@@ -41,7 +41,8 @@ _ENCRYPTED_RULE: Final = (
 )
 _SCALAR_RULE: Final = "must be true, false, a number or text"
 RULE: Final = "rule"
-"""Type of a custom validator's error, whose message is the rule that the value breaks."""
+"""Type of a custom validator's error, whose message is the rule that the value breaks. Its context
+may have a `hint`, the text after the value."""
 
 
 def join(*parts: str | int) -> str:
@@ -287,7 +288,7 @@ def _other(path: str, schema: Mapping[str, Any], details: ErrorDetails) -> Input
     """Return the problem of a value of the right type that breaks a rule."""
     kind, value, context = details["type"], details["input"], details.get("ctx", {})
     if kind == RULE:
-        return InputError(path, details["msg"], shown_value(value))
+        return InputError(path, details["msg"], shown_value(value), context.get("hint", ""))
     if kind == "string_pattern_mismatch":
         pattern = str(context["pattern"])
         wanted = PATTERN_WORDS.get(pattern, f"text that matches {pattern}")

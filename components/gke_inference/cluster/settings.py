@@ -7,6 +7,7 @@ from pydantic import Field
 from gke_inference.catalogue.system_pool import MACHINE_TYPE, MOST_NODES
 from gke_inference.settings import Settings, Word
 from gke_inference.settings.fields import BootDisk, Cidr, MachineType
+from gke_inference.settings.week import Day
 
 Mtu = Annotated[int, Field(ge=1300, le=8896)]
 """MTU of a network, in bytes."""
@@ -44,18 +45,6 @@ class RegionRanges(Settings):
     published: Cidr | None = None
     """Range of the Private Service Connect NAT subnet, /29 or larger. By default, there is no such
     subnet."""
-
-
-class Day(Word):
-    """A day of the week, in the spelling of GKE's recurrence rules."""
-
-    MONDAY = "MO"
-    TUESDAY = "TU"
-    WEDNESDAY = "WE"
-    THURSDAY = "TH"
-    FRIDAY = "FR"
-    SATURDAY = "SA"
-    SUNDAY = "SU"
 
 
 class Maintenance(Settings):

@@ -5,12 +5,15 @@ from typing import Annotated, NotRequired, TypedDict
 import pulumi
 from pydantic import Field
 
-from gke_inference.base.checked import checked
+from gke_inference.base.checked import checked, keep
 from gke_inference.base.inputs import under
 from gke_inference.base.manifests import Manifest, labels_for, manifest, register
-from gke_inference.catalogue.engine_metrics import UNPLACED_REPLICAS
+from gke_inference.catalogue.engine_metrics import SCHEDULED_REPLICAS, UNPLACED_REPLICAS
 from gke_inference.catalogue.engines import EngineName, engine
+from gke_inference.catalogue.problems import one_of
+from gke_inference.intent.schedule import ReplicaSchedule, overlap_problems
 from gke_inference.observability.promql import ROLE
+from gke_inference.observability.scheduled import scheduled_replicas
 from gke_inference.observability.settings import SCRAPE_SECONDS, ScrapeSeconds
 from gke_inference.settings.fields import Port
 
@@ -45,6 +48,9 @@ class MonitoringArgs(TypedDict):
     too. Default: false."""
     interval_seconds: NotRequired[ScrapeSeconds]
     """Seconds between scrapes. Default: 15."""
+    schedules: NotRequired[dict[str, ReplicaSchedule]]
+    """Schedules of the minimum of replicas, by those of `deployments` that have one. Each is a
+    recorded series, which `Autoscaling` follows with `follows_schedule`."""
     target_port: NotRequired[Port]
     """Port of `/metrics`. Default: 8000."""
 
@@ -69,7 +75,7 @@ class Monitoring(pulumi.ComponentResource):
         _check(args)
         children = under(self)
         register(name, pod_monitoring(args), children)
-        if args.get("filled_deployment") is not None:
+        if args.get("filled_deployment") is not None or args.get("schedules"):
             register(f"{name}-rules", rules(args), children)
         self.model = pulumi.Output.from_input(args["model"])
         self.register_outputs({"model": self.model})
@@ -112,18 +118,25 @@ def pod_monitoring(args: MonitoringArgs) -> Manifest:
 
 
 def rules(args: MonitoringArgs) -> Manifest:
-    """Return the Rules of a model for which another Deployment substitutes."""
-    filled = args.get("filled_deployment", "")
+    """Return the Rules of a model with recorded series."""
+    filled = args.get("filled_deployment")
+    recorded: list[Manifest] = []
+    if filled is not None:
+        is_group = filled in args.get("groups", [])
+        recorded += recording_rules(args["model"], args["namespace"], filled, is_group=is_group)
+    for target, schedule in args.get("schedules", {}).items():
+        recorded.append(
+            {
+                "expr": scheduled_replicas(schedule),
+                "labels": {"model": args["model"], "scale_target": target},
+                "record": SCHEDULED_REPLICAS,
+            }
+        )
     groups: list[Manifest] = [
         {
             "interval": "15s",
             "name": f"{args['model']}-recorded",
-            "rules": recording_rules(
-                args["model"],
-                args["namespace"],
-                filled,
-                is_group=filled in args.get("groups", []),
-            ),
+            "rules": recorded,
         }
     ]
     return manifest(
@@ -142,6 +155,17 @@ def _check(args: MonitoringArgs) -> None:
         raise pulumi.InputPropertyError(
             "filledDeployment", f"must be one of deployments ({known}), got {filled!r}"
         )
+    schedules = args.get("schedules", {})
+    keep(
+        one_of("schedules", name, args["deployments"])
+        for name in schedules
+        if name not in args["deployments"]
+    )
+    keep(
+        problem
+        for name, schedule in schedules.items()
+        for problem in overlap_problems(f"schedules.{name}", schedule)
+    )
 
 
 def recording_rules(

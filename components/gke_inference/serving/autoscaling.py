@@ -1,4 +1,4 @@
-"""Autoscaling by queue length, KV cache utilization and another Deployment's unscheduled pods."""
+"""Autoscaling by queue length, KV cache utilization, schedules and unscheduled pods."""
 
 from typing import Annotated, Literal, NotRequired, TypedDict
 
@@ -8,7 +8,11 @@ from pydantic import Field
 from gke_inference.base.checked import checked
 from gke_inference.base.inputs import camel, under
 from gke_inference.base.manifests import Manifest, fixed_size, labels_for, manifest, register
-from gke_inference.catalogue.engine_metrics import UNPLACED_REPLICAS, cloud_monitoring_name
+from gke_inference.catalogue.engine_metrics import (
+    SCHEDULED_REPLICAS,
+    UNPLACED_REPLICAS,
+    cloud_monitoring_name,
+)
 from gke_inference.catalogue.engines import VLLM, EngineName, engine, series
 from gke_inference.catalogue.versions import api
 from gke_inference.intent.settings import ReplicaCount, SomeReplicas
@@ -50,15 +54,19 @@ class AutoscalingArgs(TypedDict):
     then a signal of its own, with the share of `targets.queue_depth` that its chips are of all.
     Default: none, a replica has one queue for all models."""
     cluster_location: NotRequired[str]
-    """Region or zone of the cluster. Required with `fills_unplaced`."""
+    """Region or zone of the cluster. Required with `fills_unplaced` and `follows_schedule`."""
     cluster_name: NotRequired[str]
-    """Cluster of the target. Required with `fills_unplaced`, since Cloud Monitoring has the series
-    of every cluster in the project, and another region's stock-out must not count."""
+    """Cluster of the target. Required with `fills_unplaced` and `follows_schedule`, since Cloud
+    Monitoring has the series of every cluster in the project, and another region's must not
+    count."""
     engine: NotRequired[EngineName]
     """Engine of the target, which determines its metric names. Default: `vllm`."""
     fills_unplaced: NotRequired[bool]
     """Whether the target gets one additional replica for each replica of the pair's other
     Deployment that has no node. Default: false."""
+    follows_schedule: NotRequired[bool]
+    """Whether the target has at least the replicas of its schedule, which `Monitoring` records.
+    Default: false."""
     scale_in_delay_seconds: NotRequired[ScaleInDelay]
     """Scale-in stabilization window in seconds. Default: 300, since a replica takes minutes to
     start."""
@@ -110,7 +118,10 @@ def autoscaler(args: AutoscalingArgs) -> Manifest:
     if targets.running_requests is not None:
         metrics.append(_per_pod(names.busy[-1], str(targets.running_requests)))
     if args.get("fills_unplaced", False):
-        metrics.insert(0, _unplaced(args))
+        metrics.insert(0, _external(args, UNPLACED_REPLICAS))
+    if args.get("follows_schedule", False):
+        labels = {"metric.labels.scale_target": args["target_name"]}
+        metrics.insert(0, _external(args, SCHEDULED_REPLICAS, labels))
     return manifest(
         "autoscaler",
         args["target_name"],
@@ -185,10 +196,14 @@ def _per_pod(metric: str, average: str) -> Manifest:
     }
 
 
-def _unplaced(args: AutoscalingArgs) -> Manifest:
-    """Return the metric of this cluster's series, selected by `resource.labels`."""
-    series = {
+def _external(args: AutoscalingArgs, record: str, labels: dict[str, str] | None = None) -> Manifest:
+    """Return the metric of this cluster's recorded series, selected by `resource.labels`.
+
+    Its value is a number of replicas.
+    """
+    selected = {
         "metric.labels.model": args["model"],
+        **(labels or {}),
         "resource.labels.cluster": args.get("cluster_name", ""),
         "resource.labels.location": args.get("cluster_location", ""),
         "resource.labels.namespace": args["namespace"],
@@ -196,8 +211,8 @@ def _unplaced(args: AutoscalingArgs) -> Manifest:
     return {
         "external": {
             "metric": {
-                "name": cloud_monitoring_name(UNPLACED_REPLICAS),
-                "selector": {"matchLabels": series},
+                "name": cloud_monitoring_name(record),
+                "selector": {"matchLabels": selected},
             },
             "target": {"averageValue": "1", "type": "AverageValue"},
         },
@@ -215,10 +230,10 @@ def _check(args: AutoscalingArgs) -> None:
     if highest < lowest:
         raise pulumi.InputPropertyError("maxReplicas", f"must be at least {lowest}, got {highest}")
     for field in ("cluster_location", "cluster_name"):
-        if fills and not args.get(field):
-            raise pulumi.InputPropertyError(
-                camel(field), "must be set with fillsUnplaced, got none"
-            )
+        for reason in ("fills_unplaced", "follows_schedule"):
+            if args.get(reason) and not args.get(field):
+                rule = f"must be set with {camel(reason)}, got none"
+                raise pulumi.InputPropertyError(camel(field), rule)
     word = args.get("engine", VLLM)
     targets = args.get("targets", ScalingTargets())
     if targets.running_requests is not None and engine(word).metrics.running is None:

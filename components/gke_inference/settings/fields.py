@@ -51,6 +51,9 @@ _MOMENT: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"
 _DATA: Final = r"^[A-Za-z0-9][-._A-Za-z0-9]*(/[-._A-Za-z0-9]+)*\.jsonl$"
 _TASK: Final = r"^[A-Za-z0-9][-._A-Za-z0-9]*$"
 _METRIC: Final = r"^[a-z0-9_]+,[-a-z0-9_]+$"
+_CLOCK: Final = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
+_END: Final = r"^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$"
+_TIME_ZONE: Final = r"^[A-Za-z][-+_A-Za-z0-9]*(/[A-Za-z][-+_A-Za-z0-9]*)*$"
 AUDIENCE: Final = r"^/projects/[0-9]+/global/backendServices/[0-9]+$"
 
 PATTERN_WORDS: Final = {
@@ -97,6 +100,9 @@ PATTERN_WORDS: Final = {
     _DATA: "an object of the model bucket whose name ends with .jsonl",
     _TASK: "a task of lm-evaluation-harness such as gsm8k",
     _METRIC: "METRIC,FILTER such as exact_match,strict-match",
+    _CLOCK: 'a quoted time of the day from "00:00" to "23:59"',
+    _END: 'a quoted time of the day from "00:00" to "24:00"',
+    _TIME_ZONE: "a name of the IANA time zone database such as Europe/Berlin",
     _KEY_NAME: "projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY",
 }
 """What each pattern expects, worded for an error message."""
@@ -176,3 +182,6 @@ DEADLINE_SECONDS: Final = 600
 WorkerRequests = Annotated[int, Field(ge=1, le=200)]
 """Maximum concurrent requests of a worker."""
 WORKER_REQUESTS: Final = 16
+ClockTime = Annotated[str, Field(pattern=_CLOCK)]
+EndTime = Annotated[str, Field(pattern=_END)]
+TimeZoneName = Annotated[str, Field(pattern=_TIME_ZONE, max_length=64)]

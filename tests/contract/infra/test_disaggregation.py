@@ -77,7 +77,7 @@ def test_prefill_follows_its_queue_and_decode_its_cache():
     answers, computes = roles(prod)
     region = region_of(prod, first_region(prod))
     decode = assemble_models.scaling_args(region, answers)["llama-3-3-70b-decode"]
-    prefill = assemble_models.prefill_scaling_args(computes)["llama-3-3-70b-prefill"]
+    prefill = assemble_models.prefill_scaling_args(region, computes)["llama-3-3-70b-prefill"]
     assert (decode.get("signals"), prefill.get("signals")) == (["kv-cache"], ["queue"])
     assert (prefill["min_replicas"], prefill["max_replicas"]) == (2, 6)
 
@@ -87,7 +87,7 @@ def test_each_role_has_its_own_targets():
     answers, computes = roles(prod)
     region = region_of(prod, first_region(prod))
     decode = assemble_models.scaling_args(region, answers)["llama-3-3-70b-decode"]
-    prefill = assemble_models.prefill_scaling_args(computes)["llama-3-3-70b-prefill"]
+    prefill = assemble_models.prefill_scaling_args(region, computes)["llama-3-3-70b-prefill"]
     assert prefill.get("targets") == ScalingTargets(queue_depth=2, running_requests=4)
     assert "running_requests" not in decode
     metrics = [

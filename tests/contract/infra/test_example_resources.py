@@ -130,6 +130,7 @@ ABOUT: dict[str, dict[str, int]] = {
     "llm-d-router": {"InferenceObjective": 2, "InferencePool": 1, "CustomResourceDefinition": 2},
     "multi-host/slices": {"LeaderWorkerSet": 1, "MutatingWebhookConfiguration": 1},
     "queues": QUEUES,
+    "schedule": {"HorizontalPodAutoscaler": 1, "InferencePool": 1, "Rules": 1},
     "sdxl": {"HTTPRoute": 2, "HealthCheckPolicy": 3, "InferencePool": 0},
     "streaming": STREAM,
     "tcpx": gpudirect(4),

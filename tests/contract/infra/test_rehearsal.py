@@ -19,6 +19,7 @@ from scripts.rehearse.result import spent_by
 from scripts.terminal.console import CommandError
 from simulator.demand.default_day import default_day
 from simulator.rehearsal.changes import Rolling, Surge, Upgrades
+from simulator.rehearsal.description import START
 from simulator.rehearsal.engines import engines_of
 from simulator.rehearsal.run import Rehearsal
 from tests.contract.infra.registered import state
@@ -82,8 +83,12 @@ def test_programs_strategies_and_surge_settings_are_those_of_the_objects(local):
 
 
 EXAMPLES = STACKS.parent / "docs" / "examples"
-QUICK = {"backends", "batch-slices", "calendar-mode", "clients", "disaggregation", "internal-front"}
-"""A fallback, groups of hosts, a reservation for a week, teams, no engine, a fleet."""
+QUICK = {
+    "backends", "batch-slices", "calendar-mode", "clients", "disaggregation", "internal-front",
+    "schedule",
+}  # fmt: skip
+"""A fallback, groups of hosts, a reservation for a week, teams, no engine, a fleet, a window that
+the traffic begins in."""
 FILES = [
     pytest.param(
         file,
@@ -133,5 +138,11 @@ def test_an_idle_stack_costs_what_cost_expects_of_its_least_replicas(deployed, f
             continue  # `cost` has the price of the next rung, a rehearsal has none and says so
         # a calendar reservation is there in this hour, and a share of the month in `cost`
         hourly = first.price.usd_per_hour if first.share < 1 else line.replica.value
-        least[line.served.model] += hourly * line.served.minimum * IDLE_HOURS
+        replicas = line.served.minimum
+        if line.served.shares:
+            schedule = platform.models[line.served.model].replicas.schedule
+            assert schedule is not None
+            replicas = schedule.least_at(START)
+            assert replicas > line.served.minimum
+        least[line.served.model] += hourly * replicas * IDLE_HOURS
     assert spent.by_model == pytest.approx(least, rel=0.01)

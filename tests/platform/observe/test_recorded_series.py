@@ -1,13 +1,17 @@
 """The series that autoscalers follow, computed by Prometheus itself."""
 
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import yaml
 
 from gke_inference.catalogue.engine_metrics import UNPLACED_REPLICAS
+from gke_inference.catalogue.time_zones import offsets
+from gke_inference.intent.schedule import ReplicaSchedule
 from gke_inference.observability.monitoring import recording_rules
+from gke_inference.observability.scheduled import scheduled_replicas
 from twin.toolchain import tool
 
 pytestmark = pytest.mark.needs_tools
@@ -63,3 +67,29 @@ def test_the_series_is_zero_and_not_away_where_nothing_waits_or_nobody_says(tmp_
 def test_of_a_group_only_the_leader_counts(tmp_path):
     pods = {UNSCHEDULABLE % name: "1x30" for name in ("0", "0-1", "0-2")}
     assert is_recorded(tmp_path, pods, 1, is_group=True)
+
+
+def test_the_scheduled_minimum_is_that_of_the_clock_also_when_clocks_change(tmp_path):
+    week = '{"days": ["SA"], "start": "22:00", "end": "06:00", "min": 3}'
+    office = '{"days": ["MO", "FR"], "start": "08:15", "end": "20:00", "min": 6}'
+    cases = []
+    for zone in ("Europe/Berlin", "America/New_York", "Asia/Kolkata", "Africa/Casablanca"):
+        text = f'{{"time_zone": "{zone}", "windows": [{week}, {office}]}}'
+        schedule = ReplicaSchedule.model_validate_json(text)
+        moments = {at + late for at, _ in offsets(zone)[1:4] for late in (-1, 0, 1)}
+        for day in ("2026-03-28", "2026-10-24", "2026-12-28", "2031-08-01", "2045-12-29"):
+            begin = int(datetime.fromisoformat(f"{day}T00:00:00Z").timestamp())
+            moments |= {begin + 900 * quarter for quarter in range(2 * 96)}
+        expression = scheduled_replicas(schedule)
+        for at in sorted(moments):
+            value = schedule.least_at(datetime.fromtimestamp(at, UTC))
+            sample = {"labels": "{}", "value": value}
+            cases.append({"expr": expression, "eval_time": f"{at}s", "exp_samples": [sample]})
+    assert {case["exp_samples"][0]["value"] for case in cases} == {0, 3, 6}
+    series = [{"series": "up", "values": "1"}]
+    one = {"interval": "36500d", "input_series": series, "promql_expr_test": cases}
+    test = {"evaluation_interval": "36500d", "tests": [one]}
+    (tmp_path / "test.yaml").write_text(yaml.safe_dump(test))
+    command = [str(tool("promtool")), "test", "rules", "test.yaml"]
+    answer = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, (answer.stdout + answer.stderr)[:2000]

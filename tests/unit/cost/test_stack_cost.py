@@ -15,7 +15,8 @@ from infra.estimate.usage import DEFAULT_USAGE, Usage
 from infra.plan import resolve
 from infra.reading.load import parse, platform_of, read
 from planner.amount import HOURS_PER_MONTH, always
-from planner.choice.cost import FIELDS
+from planner.choice.cost import FIELDS, Bill, Line
+from scripts.plan.cost_tables import schedule_lines
 from tests.contract.infra.broken_stacks import edited
 from tests.shipped_stacks import EXAMPLES
 
@@ -146,3 +147,27 @@ def test_messages_of_streams_have_a_price_once_their_amount_is_given() -> None:
 
     assert parts(DEFAULT_USAGE) == []
     assert parts(Usage(events_gib=512)) == [figures(40.0)]  # 512 GiB in and out at 40 USD per TiB
+
+
+WINDOW = {"days": ["SA", "SU"], "start": "06:00", "end": "18:00", "min": 4}
+SCHEDULE = {"time_zone": "Europe/Berlin", "windows": [WINDOW]}
+
+
+def test_a_schedule_costs_the_hours_of_its_windows() -> None:
+    def line(replicas: dict[str, Any]) -> Line:
+        at = ["models", "llama-3.1-8b", "replicas"]
+        platform = parse(json.dumps(edited("local", [{"at": at, "value": replicas}])))
+        return next(each for each in stack_cost(resolve(platform)).bill.lines)
+
+    bounds = {"min": 1, "max": 5}
+    usual, scheduled = line(bounds), line({**bounds, "schedule": SCHEDULE})
+    assert (usual.replicas.minimum, usual.replicas.expected) == (1, 2)
+    share = 24 / 168
+    assert scheduled.served.shares == ((4, pytest.approx(share)),)
+    assert scheduled.replicas.minimum == pytest.approx(1 + 3 * share)
+    assert scheduled.replicas.expected == pytest.approx(2 + 2 * share)
+    assert scheduled.replicas.maximum == usual.replicas.maximum
+    assert scheduled.minimum.value == pytest.approx(usual.minimum.value * (1 + 3 * share))
+    assert list(schedule_lines(Bill((usual, scheduled)))) == [
+        "llama-3.1-8b in us-central1 (serve): 24 h with at least 4, 144 h with at least 1 a week"
+    ]

@@ -10,7 +10,7 @@ from infra.plan import resolve
 from planner.speed.calibrated import Calibration, Entry, write_calibration
 from scripts.rehearse.calibrated import calibrated
 from scripts.rehearse.changes import with_changes
-from scripts.rehearse.command import _rates
+from scripts.rehearse.command import _moment, _rates
 from scripts.rehearse.describe import Described
 from scripts.rehearse.faults import with_faults
 from scripts.rehearse.files import from_file
@@ -39,6 +39,14 @@ def test_a_wrong_rate_is_refused_with_option_rule_and_value(given, message):
     with pytest.raises(CommandError) as error:
         _rates([given], ["llm"])
     assert str(error.value) == message
+
+
+@pytest.mark.parametrize("text", ["monday", "2026-02-30T00:00:00Z", "2026-01-05T00:00:00"])
+def test_a_start_that_is_no_time_is_refused(text):
+    with pytest.raises(CommandError) as error:
+        _moment(text)
+    rule = "--start: must be a time in UTC such as 2026-01-05T08:00:00Z"
+    assert str(error.value) == f"{rule}, got {text!r}"
 
 
 _HEAD = "seconds,model,team,region,prompt_tokens,output_tokens,prefix,prefix_tokens\n"

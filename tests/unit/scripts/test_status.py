@@ -1,16 +1,22 @@
 """`gke-inference status`: replicas, what they cost together, and where to look."""
 
+import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from infra.plan import resolve
+from infra.reading.load import parse, platform_of
 from planner.amount import Amount, without_price
 from scripts.operate import status
 from scripts.shared import replica_status
 from scripts.shared.clusters import Cluster
 from scripts.shared.placements import Placement
+from scripts.shared.schedule_status import scheduled_now
 from scripts.terminal.console import CommandError
+from tests.shipped_stacks import EXAMPLES
 from twin.wire.kube import KubeError
 
 ONE = Placement("llama", "main", "llama-0", "ready", "nvidia-l4 g2 spot", "a", Amount(1.25))
@@ -51,3 +57,14 @@ def test_a_cluster_that_does_not_show_its_pods_is_named(status, says) -> None:
     silent: Any = Silent()
     with pytest.raises(CommandError, match=says):
         replica_status.find_replicas([Cluster("main", "r", silent)])
+
+
+def test_a_schedule_has_a_line_with_its_next_change() -> None:
+    platform = platform_of(EXAMPLES / "schedule" / "Pulumi.schedule.yaml")
+    plan = resolve(parse(json.dumps(platform)))
+    [found] = scheduled_now(plan, datetime(2026, 3, 30, 8, 0, tzinfo=UTC))  # Monday 10:00 in summer
+    assert str(found) == (
+        "Schedule llama-3-1-8b-gpu in europe-west4: at least 4 until Mon 18:00 "
+        "(Europe/Amsterdam), then 1"
+    )
+    assert found.as_json()["until"] == "2026-03-30T18:00:00+02:00"

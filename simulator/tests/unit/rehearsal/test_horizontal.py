@@ -49,6 +49,17 @@ def test_a_metric_proposes_replicas_from_the_average_of_its_pods(queue, running,
     assert proposal(QUEUE, running + pending, found) == wanted
 
 
+def test_a_number_of_replicas_as_a_metric_is_exact_up_to_ten():
+    def reached(wanted):
+        return [
+            proposal(UNPLACED, current, Pods({}, current, 0, {"unplaced": wanted}))
+            for current in range(1, wanted)
+        ]
+
+    assert all(set(reached(wanted)) == {wanted} for wanted in range(2, 11))
+    assert reached(11)[-1] == 10
+
+
 def test_an_external_metric_proposes_its_value_over_its_target_also_from_zero():
     assert proposal(UNPLACED, 0, Pods({}, 0, 0, {"unplaced": 3.0})) == 3
     assert proposal(UNPLACED, 2, Pods({}, 2, 0, {"unplaced": 0.0})) == 0

@@ -1,16 +1,20 @@
 """A platform under traffic in virtual time: outcomes, replicas, faults, machine time."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
+from gke_inference.intent.schedule import ReplicaSchedule
 from simulator.demand.generated import Generated
 from simulator.demand.pattern import Kind, Pattern, Rate, Sessions
 from simulator.engine.stepped import LeastRequest, ReferenceEngines
 from simulator.rehearsal.changes import Canary, Counted, Rolling, Rollout, Upgrade, roll
-from simulator.rehearsal.description import Fallback, Front, Limit, Model, Slo, Team
+from simulator.rehearsal.description import Fallback, Front, Limit, Model, Slo, Team, Times
 from simulator.rehearsal.gates import NO_PROGRAM
+from simulator.rehearsal.horizontal import Metric
 from simulator.rehearsal.routing import Ejections
 from simulator.rehearsal.run import Rehearsal, usd_per_hour
 from simulator.tests.unit.rehearsal.platforms import (
@@ -56,6 +60,29 @@ def test_a_platform_with_room_answers_all_and_pays_for_its_machine_alone():
     slowest = found.ttft.quantile(0.95)
     assert slowest is not None
     assert slowest < 2
+
+
+def test_a_schedule_raises_the_minimum_for_its_hours_also_before_the_first_request():
+    text = (
+        '{"time_zone": "Europe/Berlin", "windows": '
+        '[{"days": ["SU"], "start": "05:00", "end": "06:00", "min": 3}]}'
+    )
+    schedule = ReplicaSchedule.model_validate_json(text)
+    found = workload()
+    assert found.scaler is not None
+    metrics = (*found.scaler.metrics, Metric("clock", 1.0, is_external=True))
+    scaler = replace(found.scaler, metrics=metrics)
+    found = replace(found, scaler=scaler, schedules={"clock": schedule})
+    # Sunday 05:50 in Europe, in the night in which clocks change
+    times = Times(start=datetime(2026, 3, 29, 3, 50, tzinfo=UTC))
+    rehearsal = run(platform(workloads=(found,), times=times), Steady(0.2, 3600))
+    replicas = ready(rehearsal)
+    assert (replicas[0], replicas[-1]) == (3, 1)
+    changed = [at for at, (one, two) in enumerate(pairwise(replicas)) if one != two]
+    # after the hour: ingestion, the window of five minutes, and two minutes between replicas
+    seconds = [rehearsal.workloads[0].recorded[at].seconds for at in changed]
+    assert 900 <= seconds[0] <= 1000
+    assert seconds[-1] - seconds[0] == pytest.approx(120, abs=20)
 
 
 def test_two_runs_of_the_same_traffic_are_the_same():

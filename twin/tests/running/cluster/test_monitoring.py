@@ -2,10 +2,17 @@
 
 import http.server
 import threading
+import time
 import urllib.parse
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from gke_inference.intent.schedule import ReplicaSchedule, ReplicaWindow
+from gke_inference.observability.monitoring import MonitoringArgs
+from gke_inference.observability.monitoring import rules as recording
+from gke_inference.serving.autoscaling import AutoscalingArgs, autoscaler
+from gke_inference.settings.week import Day
 from twin.cluster.monitoring import promql
 from twin.cluster.monitoring.server import address_of, process_name
 from twin.host import processes
@@ -211,6 +218,58 @@ def scaler(metric):
             "metrics": [{"type": "Pods", "pods": pods}],
         },
     }
+
+
+@pytest.mark.soak  # tests/platform/observe/test_recorded_series.py has the series at every edge
+def test_the_autoscaler_follows_the_edges_of_a_window_also_after_a_restart(cluster):
+    begins = (datetime.now(UTC) + timedelta(seconds=75)).replace(second=0, microsecond=0)
+    ends = begins + timedelta(minutes=1)
+    days = list(Day)
+    window = ReplicaWindow(
+        days=(days[begins.weekday()],), start=f"{begins:%H:%M}", end=f"{ends:%H:%M}", min=3
+    )
+    schedule = ReplicaSchedule(time_zone="UTC", windows=(window,))
+    recorded = MonitoringArgs(
+        deployments=["clock"], model="clock", namespace="default", selector={"app": "clock"},
+        schedules={"clock": schedule},
+    )  # fmt: skip
+    followed = AutoscalingArgs(
+        cluster_location=cluster.ctx.spec.location, cluster_name=cluster.ctx.spec.name,
+        follows_schedule=True, max_replicas=4, min_replicas=1, model="clock", namespace="default",
+        scale_in_delay_seconds=0, target_name="clock",
+    )  # fmt: skip
+    metadata = {"name": "clock", "namespace": "default"}
+    template = {
+        "metadata": {"labels": {"app": "clock"}},
+        "spec": {"containers": [{"name": "c", "image": "c"}], "nodeSelector": {"no": "where"}},
+    }
+    target = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata,
+        "spec": {"selector": {"matchLabels": {"app": "clock"}}, "template": template},
+    }
+    cluster.apply(target, recording(recorded), autoscaler(followed))
+
+    def replicas():
+        return cluster.kube.get(cluster.kube.path_of(target))["spec"]["replicas"]
+
+    series = 'gke_inference:scheduled_replicas{scale_target="clock"}'
+    cluster.until(lambda: ask(cluster, series), "the series")
+    while datetime.now(UTC) < begins:
+        assert replicas() == 1
+        time.sleep(1)
+    cluster.until(lambda: replicas() == 3, "the replicas of the window", 45)
+    assert datetime.now(UTC) < ends
+    processes.stop(cluster.ctx.paths, process_name(cluster.ctx.dir))
+    cluster.apply(recording(recorded), autoscaler(followed))  # as `up` does: nothing changes
+    while datetime.now(UTC) < ends:
+        assert replicas() == 3
+        time.sleep(1)
+    # the policy allows what was added in the last two minutes to go at once
+    cluster.until(lambda: replicas() == 1, "the minimum outside of the window", 60)
+    for each in (autoscaler(followed), recording(recorded), target):
+        cluster.kube.delete(cluster.kube.path_of(each))
 
 
 def test_a_metric_of_a_wrong_name_or_kind_has_no_descriptor(cluster, replica):
