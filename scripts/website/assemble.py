@@ -14,6 +14,8 @@ CONTENTS = Path("docs", "README.md")
 _DOCS = Path("docs")
 _HERE = Path(__file__).parent
 _PICTURES = (".png", ".svg")
+_EXTRA = "extra:\n"
+_VERSIONED = "  version: {provider: mike}\n"
 _PLACES = {
     Path("README.md"): Path("index.md"),
     CONTENTS: Path("contents.md"),
@@ -42,12 +44,13 @@ def place_of(root: Path, path: Path) -> Path:
     return page_of(path)
 
 
-def assemble(root: Path, target: Path) -> int:
+def assemble(root: Path, target: Path, *, has_versions: bool = False) -> int:
     """Write the configuration and all pages of the site.
 
     Args:
         root: the repository.
         target: folder to write; it is emptied first.
+        has_versions: whether the site has a selector of versions.
 
     Returns:
         Number of pages.
@@ -76,9 +79,10 @@ def assemble(root: Path, target: Path) -> int:
         else:
             place.write_text(_page(root, path, wanted))
     sections = read_contents(root / CONTENTS)
-    (target / "mkdocs.yml").write_text(
-        (_HERE / "mkdocs.yml").read_text() + "nav:\n" + _navigation(root, sections)
-    )
+    settings = (_HERE / "mkdocs.yml").read_text()
+    if has_versions:
+        settings = settings.replace(_EXTRA, _EXTRA + _VERSIONED)
+    (target / "mkdocs.yml").write_text(settings + "nav:\n" + _navigation(root, sections))
     return sum(1 for _ in pages.rglob("*.md"))
 
 
