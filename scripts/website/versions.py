@@ -8,7 +8,7 @@ import json
 import re
 import shutil
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from gke_inference.catalogue.versions import version_key
 from scripts.terminal.console import CommandError
@@ -53,7 +53,9 @@ def add_version(site: Path, folder: Path, name: str) -> list[str]:
     built = [each.name for each in folder.iterdir() if each.is_dir() and NAME.fullmatch(each.name)]
     releases = sorted((each for each in built if each != "main"), key=version_key, reverse=True)
     names = [*(["main"] if "main" in built else []), *releases]
-    listed = [{"version": each, "title": each, "aliases": []} for each in names]
+    listed: list[dict[str, Any]] = [
+        {"version": each, "title": each, "aliases": []} for each in names
+    ]
     (folder / VERSIONS).write_text(json.dumps(listed, indent=1) + "\n", encoding="utf-8")
     newest = (releases or names)[0]
     (folder / "index.html").write_text(_TO_NEWEST.format(version=newest), encoding="utf-8")

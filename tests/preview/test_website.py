@@ -6,6 +6,8 @@ import http.server
 import json
 import re
 import threading
+from collections.abc import Callable
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -184,10 +186,12 @@ def test_one_search_finds_the_page_of_each_of_twenty_tasks(browser, address):
             await until(one, "!!document.querySelector('.md-search__button')")
             await one.value(OPEN_SEARCH)
             await until(one, f"!!{IN_SEARCH}")
+            before = []
             for task, words, *pages in TASKS:
                 await one.value(TYPE.replace("WORDS", json.dumps(words)))
-                shown = await until(one, RESULTS, lambda each, said=words: answers(each, said))
-                first = [each.removeprefix(f"{address}/").split(".html")[0] for each in shown[:5]]
+                shown = await until(one, RESULTS, functools.partial(are_new, words, before))
+                before = places_of(shown)
+                first = [each.removeprefix(f"{address}/").split(".html")[0] for each in before[:5]]
                 if not {*first} & {*pages}:
                     found.append((task, words, first))
         return found
@@ -196,12 +200,18 @@ def test_one_search_finds_the_page_of_each_of_twenty_tasks(browser, address):
     assert asyncio.run(missed()) == []
 
 
-def answers(links, words):
-    """Return whether results are those of the words, which each link repeats to mark them."""
-    return bool(links) and all(parse_qs(urlsplit(each).query)["h"] == [words] for each in links)
+def places_of(links):
+    """Return where links of results lead, without the words that they repeat to mark them."""
+    return [re.sub(r"\?[^#]*", "", each) for each in links]
 
 
-async def until(one, script, holds=bool):
+def are_new(words, before, links):
+    """Return whether results are those of the words and no longer those of the search before."""
+    said = [parse_qs(urlsplit(each).query).get("h") for each in links]
+    return bool(links) and said == [[words]] * len(links) and places_of(links) != before
+
+
+async def until(one, script, holds: Callable[[Any], bool] = bool):
     """Return what an expression is, once it holds."""
     async with asyncio.timeout(30):
         while not holds(value := await one.value(script)):

@@ -6,7 +6,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
-from license_expression import ExpressionError, get_spdx_licensing
+from license_expression import (  # pyright: ignore[reportMissingTypeStubs] - it has none
+    ExpressionError,
+    get_spdx_licensing,
+)
 
 from scripts.release.contents.record import Package
 
@@ -80,7 +83,7 @@ def is_allowed(expression: str, allowed: frozenset[str]) -> bool:
 
     Of `A OR B`, one must be allowed; of `A AND B`, both; `A WITH B` is a license of its own.
     """
-    spdx = get_spdx_licensing()
+    spdx: Any = get_spdx_licensing()
     try:
         parsed: Any = spdx.parse(expression, validate=False)
     except ExpressionError:
@@ -90,7 +93,7 @@ def is_allowed(expression: str, allowed: frozenset[str]) -> bool:
 
 def unknown_licenses(expression: str) -> list[str]:
     """Return the words of an expression that are no SPDX identifier; `LicenseRef-…` may be any."""
-    spdx = get_spdx_licensing()
+    spdx: Any = get_spdx_licensing()
     try:
         return [each for each in spdx.unknown_license_keys(expression) if not each.startswith(_OWN)]
     except ExpressionError as error:

@@ -144,6 +144,7 @@ def test_the_sbom_of_an_image_has_its_packages_its_base_and_what_is_not_known():
     assert aiohttp["externalReferences"][0]["hashes"][0]["alg"] == "SHA-256"
     [base] = [each for each in sbom["components"] if each["type"] == "container"]
     assert base["name"] == "docker.io/library/python"
+    assert image.base is not None
     assert base["hashes"][0]["content"] in image.base.digest
     assert sbom["metadata"]["properties"][0]["value"].startswith("Packages of docker.io/library/py")
     assert sbom["compositions"][0]["aggregate"] == "incomplete"
