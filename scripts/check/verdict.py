@@ -10,9 +10,10 @@ import typer
 
 from scripts.shared.engine import OfficialOption, official_host
 from scripts.terminal.options import StacksOption
+from scripts.terminal.output import Output, OutputOption, print_data
 from scripts.terminal.output_files import check_output, write_output
 from scripts.verdicts.diagrams import svg
-from scripts.verdicts.judging import judge, report
+from scripts.verdicts.judging import conclude, judge, report
 from scripts.verdicts.markdown import comment
 from scripts.verdicts.money import money_as_json
 from scripts.verdicts.rehearsed import rehearsed_as_json
@@ -70,6 +71,7 @@ def verdict(
         ),
     ] = None,
     official: OfficialOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Show what a change does to each stack. Exits 1 if it must not be merged as it is.
 
@@ -85,4 +87,8 @@ def verdict(
         write_output("--json", json_file, lambda file: file.write_text(as_json(found)))
     if markdown is not None:
         write_output("--markdown", markdown, lambda file: _write_comment(found, file))
-    report(found)
+    if output.is_data:
+        print_data(json.loads(as_json(found)), output)
+        conclude(found)
+    else:
+        report(found)

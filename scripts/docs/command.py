@@ -22,6 +22,7 @@ from scripts.docs.notice import NOTICE
 from scripts.docs.policies import policies_page
 from scripts.docs.public_names import public_names_stub
 from scripts.docs.stack import stack_page
+from scripts.release.contents.page import licenses_page
 from scripts.release.surface.page import stability_page
 from scripts.release.surface.record import record_text
 from scripts.terminal.console import console
@@ -86,6 +87,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/images/engine-model.svg": engine_plot,
     "docs/images/published-claims.svg": claims_chart,
     "docs/invariants.md": lambda: NOTICE + invariants_page(),
+    "docs/licenses.md": lambda: NOTICE + licenses_page(),
     "docs/limits.md": lambda: NOTICE + limits_page(),
     "docs/published-claims.md": claims_page,
     "docs/policies.md": lambda: NOTICE + policies_page(),

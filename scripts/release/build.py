@@ -8,8 +8,10 @@ from typing import Final
 
 from gke_inference.catalogue.versions import Image, images
 from scripts.release.checksums import checksums_of, differences, write_checksums
-from scripts.release.packages import build_wheels, write_sbom
+from scripts.release.packages import build_wheels
 from scripts.release.plugin_archive import write_archive
+from scripts.release.provenance import statement_of, write_statement
+from scripts.release.sboms import write_sboms
 from scripts.release.sources import Commit, export
 from scripts.terminal.console import CommandError
 
@@ -22,7 +24,8 @@ def build(repository: Path, commit: Commit, folder: Path) -> None:
         build_wheels(sources, folder, commit.seconds)
         write_archive(sources / "components", folder, commit.seconds)
         write_images(images(), folder / IMAGES)
-        write_sbom(sources, folder, commit.seconds)
+        write_sboms(sources, folder, commit.seconds)
+        write_statement(statement_of(sources, commit, checksums_of(folder)), folder)
     write_checksums(folder)
 
 

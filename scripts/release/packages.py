@@ -1,4 +1,4 @@
-"""The wheels of a release and the SBOM of what they are installed with, by uv and CycloneDX."""
+"""The wheels of a release, built by uv, and the programs that build a release."""
 
 import os
 import subprocess
@@ -8,7 +8,6 @@ from typing import Final
 
 from scripts.terminal.console import CommandError
 
-SBOM: Final = "gke-inference.cdx.json"
 _LOCK: Final = "requirements.lock"
 
 
@@ -20,9 +19,9 @@ def build_wheels(sources: Path, folder: Path, seconds: int) -> None:
         folder: Where to write them.
         seconds: Time of the files in a wheel, since 1970.
     """
-    _run(
+    run_program(
         [
-            *(_program("uv"), "build", "--quiet", "--wheel", "--all-packages"),
+            *(program_of("uv"), "build", "--quiet", "--wheel", "--all-packages"),
             *("--build-constraints", _LOCK, "--require-hashes"),
             *("--python", sys.executable, "--out-dir", str(folder)),
         ],
@@ -32,23 +31,12 @@ def build_wheels(sources: Path, folder: Path, seconds: int) -> None:
     (folder / ".gitignore").unlink(missing_ok=True)  # uv's
 
 
-def write_sbom(sources: Path, folder: Path, seconds: int) -> None:
-    """Write a CycloneDX bill of materials of the lock: names, versions, package URLs, hashes."""
-    _run(
-        [
-            *(_program("cyclonedx-py"), "requirements", _LOCK, "--pyproject", "pyproject.toml"),
-            *("--output-reproducible", "--output-file", str(folder / SBOM)),
-        ],
-        sources,
-        seconds,
-    )
-
-
-def _program(name: str) -> str:
+def program_of(name: str) -> str:
+    """Return the path of a program of this environment."""
     return str(Path(sys.executable).with_name(name))
 
 
-def _run(command: list[str], folder: Path, seconds: int) -> None:
+def run_program(command: list[str], folder: Path, seconds: int) -> None:
     """Run a program in a folder, with the time of the commit.
 
     Raises:

@@ -97,6 +97,16 @@ def report(found: Verdict) -> None:
     """
     for line in lines(found):
         console.print(line, markup=False, soft_wrap=True)
+    conclude(found)
+
+
+def conclude(found: Verdict) -> None:
+    """End the command as a verdict demands.
+
+    Raises:
+        typer.Exit: The change must not be merged as it is.
+        CommandError: A stack could not be compared.
+    """
     if found.blocks:
         raise typer.Exit(ExitCode.CHECK_FAILED)
     if found.unread:

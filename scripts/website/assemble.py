@@ -8,12 +8,16 @@ from pathlib import Path
 from scripts.terminal.console import CommandError
 from scripts.website.contents import Group, Section, read_contents, title_of
 from scripts.website.links import with_links
-from scripts.website.sources import children, page_of, source_page
+from scripts.website.sources import UNSEARCHED, children, page_of, source_page
 
 CONTENTS = Path("docs", "README.md")
 _DOCS = Path("docs")
 _HERE = Path(__file__).parent
 _PICTURES = (".png", ".svg")
+_FOR_MAINTAINERS = "Maintainers"
+"""Section of notes that are not for users; its page outside docs/, Contributing, is searched."""
+_EXTRA = "extra:\n"
+_VERSIONED = "  version: {provider: mike}\n"
 _PLACES = {
     Path("README.md"): Path("index.md"),
     CONTENTS: Path("contents.md"),
@@ -42,12 +46,13 @@ def place_of(root: Path, path: Path) -> Path:
     return page_of(path)
 
 
-def assemble(root: Path, target: Path) -> int:
+def assemble(root: Path, target: Path, *, has_versions: bool = False) -> int:
     """Write the configuration and all pages of the site.
 
     Args:
         root: the repository.
         target: folder to write; it is emptied first.
+        has_versions: whether the site has a selector of versions.
 
     Returns:
         Number of pages.
@@ -59,6 +64,8 @@ def assemble(root: Path, target: Path) -> int:
     pages = target / "docs"
     pages.mkdir(parents=True)
     shutil.copy(_HERE / "site.css", pages / "site.css")
+    sections = read_contents(root / CONTENTS)
+    unsearched = _unsearched(root, sections)
     queue = [*_PLACES, *sorted(_guides(root))]
     done = set(queue)
 
@@ -74,11 +81,12 @@ def assemble(root: Path, target: Path) -> int:
         if path.suffix in _PICTURES:
             shutil.copy(root / path, place)
         else:
-            place.write_text(_page(root, path, wanted))
-    sections = read_contents(root / CONTENTS)
-    (target / "mkdocs.yml").write_text(
-        (_HERE / "mkdocs.yml").read_text() + "nav:\n" + _navigation(root, sections)
-    )
+            front = UNSEARCHED if path in unsearched else ""
+            place.write_text(front + _page(root, path, wanted))
+    settings = (_HERE / "mkdocs.yml").read_text()
+    if has_versions:
+        settings = settings.replace(_EXTRA, _EXTRA + _VERSIONED)
+    (target / "mkdocs.yml").write_text(settings + "nav:\n" + _navigation(root, sections))
     return sum(1 for _ in pages.rglob("*.md"))
 
 
@@ -104,6 +112,22 @@ def _guides(root: Path) -> list[Path]:
     found = [each.relative_to(root) for each in (root / _DOCS).rglob("*.md")]
     folders = [each.relative_to(root) for each in examples.iterdir() if each.is_dir()]
     return [each for each in found if not (root / each).is_relative_to(examples)] + folders
+
+
+def _unsearched(root: Path, sections: list[Section]) -> set[Path]:
+    """Return the pages that the search leaves out, as readers with a task do not look for them.
+
+    They are the contents, and maintainers' notes with what is below their indexes.
+    """
+    found = {CONTENTS}
+    for section in sections:
+        for page in (each for group in section.groups for each in group.pages):
+            path = Path(os.path.normpath(_DOCS / page))
+            if section.title == _FOR_MAINTAINERS and path.is_relative_to(_DOCS):
+                is_index = path.name == "README.md"
+                below = (root / path.parent).glob("*.md") if is_index else [root / path]
+                found |= {each.relative_to(root) for each in below}
+    return found
 
 
 def _page(root: Path, path: Path, wanted: Callable[[Path], None]) -> str:

@@ -10,6 +10,7 @@ import typer
 
 from scripts.terminal.console import CommandError, console, one_line, step
 from scripts.website.assemble import assemble, unlisted
+from scripts.website.versions import VERSIONS, add_version, check_version
 from twin.host.paths import REPOSITORY
 
 _COLORS = re.compile(r"\x1b\[[0-9;]*m")
@@ -17,11 +18,12 @@ _PLACE = re.compile(r"\[ (\S+:\d+):\d+ \]")
 FOLDER = REPOSITORY / "build" / "site"
 
 
-def build(target: Path) -> int:
+def build(target: Path, *, has_versions: bool = False) -> int:
     """Build the site and return its number of pages.
 
     Args:
         target: folder for the sources; the site is in its folder `html`.
+        has_versions: whether a list of versions is beside the folder that will have the site.
 
     Raises:
         CommandError: a page is not in the contents, a link leads nowhere, or Zensical refuses a
@@ -32,7 +34,7 @@ def build(target: Path) -> int:
         raise CommandError(
             f"docs/README.md: each page must be listed, got none for {', '.join(missing)}"
         )
-    pages = assemble(REPOSITORY, target)
+    pages = assemble(REPOSITORY, target, has_versions=has_versions)
     done = subprocess.run(
         [*_zensical("build"), "--strict", "--clean"],
         cwd=target,
@@ -52,14 +54,28 @@ def website(
     port: Annotated[
         int, typer.Option(help="Port of --serve on 127.0.0.1.", min=1, max=65535)
     ] = 8000,
+    into: Annotated[
+        Path | None,
+        typer.Option(help="Add the site to this folder as the version --as, with a selector."),
+    ] = None,
+    version: Annotated[
+        str, typer.Option("--as", help="Version for --into: main, or a release such as 0.1.0.")
+    ] = "main",
 ) -> None:
     """Build the documentation as a site with a search, in build/site/html.
 
     The pages are those of docs/, in the order of docs/README.md. The site makes no request to
-    another host.
+    another host. With --into, it is one of several versions: publish that folder.
     """
+    check_version(version)
+    if into is not None and serve:
+        raise CommandError("--into: must not be given with --serve, which serves one version")
     with step("Building the site"):
-        pages = build(FOLDER)
+        pages = build(FOLDER, has_versions=into is not None)
+    if into is not None:
+        names = add_version(FOLDER / "html", into, version)
+        console.print(f"{pages} pages: {into / version}; {VERSIONS}: {', '.join(names)}")
+        return
     console.print(f"{pages} pages: {(FOLDER / 'html' / 'index.html').relative_to(REPOSITORY)}")
     if serve:
         subprocess.run(

@@ -9,7 +9,8 @@ _LANGUAGES = {
 }  # fmt: skip
 _MOST_BYTES = 60_000
 """A longer file is shown up to here."""
-_UNSEARCHED = "---\nsearch:\n  exclude: true\n---\n\n"
+UNSEARCHED = "---\nsearch:\n  exclude: true\n---\n\n"
+"""Front matter of a page that the search leaves out."""
 _HIDDEN = (".", "__pycache__")
 
 
@@ -47,7 +48,7 @@ def _file(root: Path, path: Path) -> str:
         f"\nThe first {_MOST_BYTES:,} of {len(text):,} bytes.\n" if len(text) > _MOST_BYTES else ""
     )
     language = _LANGUAGES.get(path.suffix, "text")
-    return f"{_UNSEARCHED}# {path.as_posix()}\n\n{fence}{language}\n{shown}\n{fence}\n{rest}"
+    return f"{UNSEARCHED}# {path.as_posix()}\n\n{fence}{language}\n{shown}\n{fence}\n{rest}"
 
 
 def _folder(root: Path, path: Path) -> str:
@@ -61,4 +62,4 @@ def _folder(root: Path, path: Path) -> str:
             lines.append(f"- `{name}/`")
         elif each.name != "README.md":
             lines.append(f"- [{name}]({name})")
-    return ("" if readme.is_file() else _UNSEARCHED) + "\n".join(lines) + "\n"
+    return ("" if readme.is_file() else UNSEARCHED) + "\n".join(lines) + "\n"

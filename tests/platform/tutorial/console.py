@@ -13,7 +13,6 @@ from pathlib import Path
 
 from scripts.terminal.where import ON_TWIN
 
-_SECTION = re.compile(r"^## (\d+)\. ", re.MULTILINE)
 _ANY = "…"
 
 
@@ -23,10 +22,10 @@ class Command:
     shown: list[str] = field(default_factory=list)
 
 
-def sections(page: Path) -> dict[int, str]:
-    """Return the text of a page's numbered sections."""
-    _, *rest = _SECTION.split(page.read_text())
-    return dict(zip(map(int, rest[::2]), rest[1::2], strict=True))
+def numbered(folder: Path) -> dict[int, str]:
+    """Return the text of the pages of a folder whose names begin with a number."""
+    pages = {int(each.name.partition("-")[0]): each for each in folder.glob("[0-9]*-*.md")}
+    return {number: pages[number].read_text() for number in sorted(pages)}
 
 
 def blocks(text: str, language: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The page docs/tutorial.md, run from its own text in a checkout and on a twin of its own."""
+"""The pages of docs/tutorial, run from their own text in a checkout and on a twin of its own."""
 
 import os
 import shutil
@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.platform.example_checkout import bare_checkout
-from tests.platform.tutorial.console import blocks, commands, run, sections, unlike
+from tests.platform.tutorial.console import blocks, commands, numbered, run, unlike
 from twin import daemon
 from twin.host import processes
 from twin.host.paths import REPOSITORY, TwinPaths
 
-PAGE = REPOSITORY / "docs" / "tutorial.md"
+PAGES = REPOSITORY / "docs" / "tutorial"
 MISTAKES = (("context: 8192", "contxt: 8192"), ("count: 1", "count: 3"))
-"""Words of the added capacity and model, and the mistakes that section 5 makes of them."""
+"""Words of the added capacity and model, and the mistakes that page 5 makes of them."""
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def folder(tmp_path):
     assert processes.running(paths) == {}
 
 
-# whole/test_bring_up.py compares sections 1 and 3 on the platform of that folder
+# whole/test_bring_up.py compares pages 1 and 3 on the platform of that folder
 @pytest.mark.needs_tools
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
@@ -45,7 +45,7 @@ def test_the_tutorial_prints_what_its_page_shows(folder):
         "PYTHONPATH": f"{folder}{os.pathsep}{folder / 'components'}",
     }
     stack = folder / "stacks" / "Pulumi.local.yaml"
-    found = sections(PAGE)
+    found = numbered(PAGES)
     assert list(found) == [1, 2, 3, 4, 5, 6, 7]
     for number, text in found.items():
         if number == 2:

@@ -21,7 +21,7 @@ import testinfra
 from scripts.operate.load import trace_of
 from scripts.shared.engine import Engine
 from scripts.shared.model_client import models, stream_chat
-from tests.platform.tutorial.console import commands, sections, unlike
+from tests.platform.tutorial.console import commands, numbered, unlike
 from twin.cluster.services import connections
 from twin.host import loopback_only, processes
 from twin.host.listening import is_of_twin, of_twin
@@ -32,7 +32,7 @@ from twin.world.scenario import find, load
 
 pytestmark = pytest.mark.needs_tools
 
-TUTORIAL = REPOSITORY / "docs" / "tutorial.md"
+TUTORIAL = REPOSITORY / "docs" / "tutorial"
 _LARGEST = 8 << 20
 HAS_NAMESPACES = (
     subprocess.run(["unshare", "--user", "--mount", "true"], check=False).returncode == 0
@@ -63,7 +63,7 @@ def test_up_says_what_runs_where_on_which_rung_at_what_price(deployed):
 
 
 def test_up_prints_what_the_tutorial_shows(deployed):
-    (command,) = commands(sections(TUTORIAL)[1])
+    (command,) = commands(numbered(TUTORIAL)[1])
     folder = f"{deployed.paths.root.parent.name}/local"
     shown = deployed.shown.replace(folder, "build/local")
     assert unlike(command.shown, shown) == "", shown
@@ -347,7 +347,7 @@ def test_a_twin_that_was_killed_and_changed_by_hand_is_repaired_by_up(platform):
 def test_a_tpu_stock_out_is_survived_and_work_moves_back(platform):
     answer = platform.cli("up", "--stack", "local", "--scenario", "tpu-stockout", timeout=900)
     assert answer.returncode == 0, answer.stdout + answer.stderr
-    (command,) = commands(sections(TUTORIAL)[3])
+    (command,) = commands(numbered(TUTORIAL)[3])
     assert command.line == "make up SCENARIO=tpu-stockout"
     assert unlike(command.shown, answer.stdout) == "", answer.stdout
     drawn = (platform.paths.root.parent / "local" / "timeline.svg").read_text()

@@ -6,14 +6,20 @@ import tarfile
 import zipfile
 
 import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
 
-from gke_inference.catalogue.versions import Image
+from gke_inference.catalogue.versions import Image, builds
 from scripts.release import build as release
 from scripts.release.build import write_images
 from scripts.release.checksums import checksums_of, differences, write_checksums
-from scripts.release.packages import SBOM
+from scripts.release.contents.images import contents, linked_modules, packages_of
+from scripts.release.contents.record import Package, Registry, read_record, unrecorded
 from scripts.release.plugin_archive import write_archive
+from scripts.release.provenance import PROVENANCE
+from scripts.release.sboms import SBOM, image_sbom, name_of
 from scripts.release.sources import Commit, committed, export, head
+from scripts.release.verify import check_files
 from scripts.terminal.console import CommandError
 from twin.host.paths import REPOSITORY
 
@@ -118,6 +124,70 @@ def test_two_builds_that_differ_are_a_failed_check_that_names_the_files(tmp_path
     assert differences({}, {"d.whl": "5"}) == ["d.whl: only in the second build"]
 
 
+def sbom_of(target):
+    sbom = image_sbom(REPOSITORY, contents(REPOSITORY)[target], read_record(), SECONDS)
+    found = JsonStrictValidator(SchemaVersion.V1_6).validate_str(json.dumps(sbom))
+    assert found is None, found
+    return sbom
+
+
+def names_in(sbom):
+    return {each["purl"] for each in sbom["components"] if "purl" in each}
+
+
+def test_the_sbom_of_an_image_has_its_packages_its_base_and_what_is_not_known():
+    sbom = sbom_of("batch")
+    image = contents(REPOSITORY)["batch"]
+    assert names_in(sbom) == {each.url for each in packages_of(REPOSITORY, image)}
+    [aiohttp] = [each for each in sbom["components"] if each["name"] == "aiohttp"]
+    assert aiohttp["licenses"][0]["expression"] == "Apache-2.0 AND MIT"
+    assert aiohttp["externalReferences"][0]["hashes"][0]["alg"] == "SHA-256"
+    [base] = [each for each in sbom["components"] if each["type"] == "container"]
+    assert base["name"] == "docker.io/library/python"
+    assert image.base is not None
+    assert base["hashes"][0]["content"] in image.base.digest
+    assert sbom["metadata"]["properties"][0]["value"].startswith("Packages of docker.io/library/py")
+    assert sbom["compositions"][0]["aggregate"] == "incomplete"
+
+
+def test_an_image_without_a_lock_of_its_own_has_only_its_base_in_the_sbom():
+    sbom = sbom_of("sglang-gpu")
+    assert [each["type"] for each in sbom["components"]] == ["container"]
+
+
+def test_the_dockerfile_has_a_target_for_each_image_with_contents():
+    text = (REPOSITORY / "workloads/images/Dockerfile").read_text()
+    for target, image in contents(REPOSITORY).items():
+        assert f" AS {target}\n" in text
+        if image.program is not None:
+            name = image.program.removeprefix("./")
+            assert f"COPY --from=programs --chmod=0555 /programs/{name} /{name}" in text
+
+
+@pytest.mark.needs_tools  # downloads modules where no program was built
+def test_the_sbom_of_a_go_program_has_the_modules_that_it_links():
+    modules = {
+        Package(Registry.GO, each.path, each.version).url
+        for each in linked_modules(REPOSITORY / "workloads/gateway", "./callout")
+    }
+    sbom = sbom_of("callout")
+    assert names_in(sbom) == {*modules, f"pkg:golang/std@{image_go_version()}"}
+    assert "pkg:golang/google.golang.org/grpc@" in " ".join(modules)
+    assert "miniredis" not in " ".join(modules)  # only tests import it
+
+
+@pytest.mark.needs_tools
+def test_each_module_of_a_go_program_has_a_recorded_license_and_no_other_has():
+    images = contents(REPOSITORY).values()
+    linked = {each for one in images if one.program for each in packages_of(REPOSITORY, one)}
+    recorded = {each: "" for each in read_record() if each.registry is Registry.GO}
+    assert unrecorded(linked, recorded) == []
+
+
+def image_go_version():
+    return builds()["callout"].base.tag.removesuffix("-bookworm")
+
+
 @pytest.mark.soak  # builds every package twice; the tests above have its parts
 def test_two_builds_of_this_commit_are_equal_and_complete(tmp_path):
     release.build_twice(REPOSITORY, head(REPOSITORY), tmp_path)
@@ -126,7 +196,9 @@ def test_two_builds_of_this_commit_are_equal_and_complete(tmp_path):
     members = ("", "_bench", "_components", "_planner", "_simulator", "_twin", "_workloads")
     wheels = {f"gke_inference{member}-{VERSION}-py3-none-any.whl" for member in members}
     plugin = f"pulumi-resource-{NAME}-v{VERSION}.tar.gz"
-    assert set(checksums_of(tmp_path)) == {*wheels, plugin, "images.json", SBOM}
+    sboms = {name_of(each.target) for each in builds().values()}
+    assert set(checksums_of(tmp_path)) == {*wheels, plugin, "images.json", SBOM, PROVENANCE, *sboms}
+    assert {*check_files(tmp_path, head(REPOSITORY))} == {*checksums_of(tmp_path)}
     with zipfile.ZipFile(tmp_path / f"gke_inference-{VERSION}-py3-none-any.whl") as wheel:
         assert {name.split("/")[0] for name in wheel.namelist()} == {
             *("infra", "policies", "scripts", f"gke_inference-{VERSION}.dist-info")

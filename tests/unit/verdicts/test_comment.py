@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 import typer
+import yaml
 
 from infra.plan import resolve
 from infra.reading.load import parse, platform_of
 from planner.amount import Amount, AmountRange, Missing
 from scripts.check import verdict as command
 from scripts.terminal.console import CommandError
+from scripts.terminal.output import Output
 from scripts.verdicts import verdict as verdicts
 from scripts.verdicts.changes import Change, Kind, changes
 from scripts.verdicts.checkouts import Checkout
@@ -340,6 +342,17 @@ def test_a_blocked_change_ends_with_one_after_it_has_written(tmp_path, monkeypat
         written(tmp_path, monkeypatch, judged(stack))
     assert ended.value.exit_code == 1
     assert json.loads((tmp_path / "a" / "v.json").read_text())["blocks"]
+
+
+@pytest.mark.parametrize("form", [Output.JSON, Output.YAML])
+def test_the_verdict_is_data_for_another_program_and_keeps_its_exit_code(monkeypatch, capsys, form):
+    stack = StackVerdict("dev", changes=(change(Kind.DESTROYS, "delete", is_blocked=True),))
+    monkeypatch.setattr(command, "judge", lambda *_: judged(stack))
+    with pytest.raises(typer.Exit) as ended:
+        command.verdict("main", Path(), None, output=form)
+    body = yaml.safe_load(capsys.readouterr().out)
+    assert (ended.value.exit_code, body["verdict"]) == (1, "destroys")
+    assert body["stacks"]["dev"]["changes"][0]["name"] == "acme"
 
 
 def test_a_base_that_cannot_be_run_is_one_message(tmp_path, monkeypatch):
