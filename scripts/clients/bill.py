@@ -140,8 +140,7 @@ def _name(charge: Charge, field: str) -> str:
 def print_bill(rows: Sequence[BillRow], by: Sequence[str]) -> None:
     """Print a bill as a table with a total."""
     shown = [one for one in COMPONENTS if any(row.usd[one] for row in rows)]
-    single = "component" in by
-    columns = [] if single else [figure(f"{one.upper()} $", spare=2) for one in shown]
+    columns = [figure(f"{one.upper()} $", spare=2) for one in shown if "component" not in by]
     table = Listing(
         *(field.upper() for field in by), figure("REQUESTS", spare=1), figure("TOKENS", spare=1),
         *columns, figure("TOTAL $"), figure("SHARE"),
@@ -149,11 +148,12 @@ def print_bill(rows: Sequence[BillRow], by: Sequence[str]) -> None:
     whole = sum(row.whole for row in rows)
     for row in (*rows, _total(rows, by)):
         tokens = row.tokens.prompt + row.tokens.completion
+        parts = [f"{row.usd[one]:,.2f}" for one in shown]
         table.add_row(
             *row.names,
             f"{row.tokens.requests:,}",
             f"{tokens:,}",
-            *([] if single else (f"{row.usd[one]:,.2f}" for one in shown)),
+            *(parts if columns else ()),
             f"{row.whole:,.2f}",
             f"{row.whole / whole:.1%}" if whole else _NONE,
         )

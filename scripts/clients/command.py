@@ -287,10 +287,7 @@ def _period(month: str | None, since: str | None, focus: Path | None) -> Period:
         return month_at("--month", month, now)
     if focus is not None:
         raise CommandError("--month: is required with --focus, whose charges belong to a month")
-    lifetime = documents.lifetime_of("--since", since or "1d")
-    if not lifetime:
-        raise CommandError(f"--since: must be more than 0, got {since!r}")
-    return Period(now - lifetime, now)
+    return Period(now - documents.lifetime_of("--since", since or "1d"), now)
 
 
 def _print_bill_notes(bill: TeamBill, period: Period, invoice: float | None) -> None:
