@@ -293,8 +293,8 @@ def _period(month: str | None, since: str | None, focus: Path | None) -> Period:
 def _print_bill_notes(bill: TeamBill, period: Period, invoice: float | None) -> None:
     whose = "computed from list prices" if invoice is None else "the amount of --invoice, divided"
     console.print(
-        f"{period.begin:%Y-%m-%d %H:%M} to {period.end:%Y-%m-%d %H:%M} UTC, {period.hours:,.0f} "
-        f"hours; {whose}; not an invoice of Google",
+        f"{period.begin:%Y-%m-%d %H:%M} to {period.end:%Y-%m-%d %H:%M} UTC, {period.hours:,.0f} h; "
+        f"{whose}; not an invoice of Google",
         soft_wrap=True,
     )
     for text in notes(bill):

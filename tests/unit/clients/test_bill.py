@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import re
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,10 +12,13 @@ from typing import Any
 import pytest
 import yaml
 
+from infra.plan import resolve
+from infra.reading.load import read
 from scripts.clients import command
 from scripts.clients.bill import Period, month_at, tokens_of
 from scripts.terminal.console import CommandError
 from scripts.terminal.output import Output
+from tests.shipped_stacks import EXAMPLES
 from tests.unit.clients.test_usage import record
 
 COLUMNS: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "focus-1.2.yaml").read_text())
@@ -27,6 +31,18 @@ RECORDS = [
     record("evaluation", model=MODEL, status=429, prompt_tokens=0, completion_tokens=0),
     record("evaluation", model=MODEL, time="2026-10-31T23:59:59Z"),
 ]
+EXAMPLE = [
+    record(
+        team, model=MODEL, time=f"2026-11-23T11:{number % 60:02}:00Z",
+        prompt_tokens=prompt, cached_tokens=cached, completion_tokens=completion,
+    )
+    for team, count, prompt, cached, completion in (
+        ("assistant", 6000, 3000, 1000, 1000), ("evaluation", 3000, 6000, 0, 300),
+    )
+    for number in range(count)
+]  # fmt: skip
+"""The hour of the example in docs/team-bills.md."""
+PAGE = Path(__file__).parents[3] / "docs" / "team-bills.md"
 
 
 @pytest.fixture
@@ -77,9 +93,20 @@ def test_an_invoice_is_divided_to_the_cent(bill, capsys, tmp_path):
 def test_the_table_says_what_the_bill_is(bill, capsys):
     bill(output=Output.WIDE)
     text = capsys.readouterr().out
-    assert "2026-11-01 00:00 to 2026-11-23 12:00 UTC, 540 hours" in text
+    assert "2026-11-01 00:00 to 2026-11-23 12:00 UTC, 540 h" in text
     assert "computed from list prices; not an invoice of Google" in text
     assert "100.0%" in text
+
+
+def test_the_page_shows_what_the_command_prints(bill, monkeypatch, capsys):
+    plan = resolve(read("clients", EXAMPLES / "clients"))
+    monkeypatch.setattr(command.records, "plan_with_teams", lambda _: plan)
+    monkeypatch.setattr(command.records, "of_plan", lambda *_, **__: EXAMPLE)
+    monkeypatch.setattr(command.console, "width", 120)
+    drawing = os.environ.get("TEAM_BILL")  # the picture of the page
+    bill(month=None, since="1h", chart=None if drawing is None else Path(drawing))
+    printed = [line.rstrip() for line in capsys.readouterr().out.strip().splitlines()]
+    assert "\n".join(printed) in PAGE.read_text()
 
 
 def test_the_shares_are_drawn_with_a_bar_for_each_payer(bill, tmp_path):

@@ -159,6 +159,7 @@ func (l *Limiter) compare(ctx context.Context, s *store, team, month string, rea
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.copies.changed[team] = struct{}{} // the store has forgotten that it ever changed
 	if account.month == month {
 		account.known.see(known{found[0], found[1], found[2], found[3]})
 	}

@@ -174,7 +174,7 @@ type day struct {
 
 const (
 	dayTeams    = 1000
-	dayRequests = 6000
+	dayRequests = 4000
 	mostTokens  = 4000
 	secondsADay = 86_400
 )
@@ -191,7 +191,7 @@ func aDay(t *testing.T, seed uint64) {
 	d.settled = make([]int64, dayTeams)
 	for team := range dayTeams {
 		d.names = append(d.names, fmt.Sprintf("team-%d", team))
-		d.budgets = append(d.budgets, Budget{TokensPerMonth: 2000 + d.choose.Int64N(12_000)})
+		d.budgets = append(d.budgets, Budget{TokensPerMonth: 1500 + d.choose.Int64N(7000)})
 	}
 	for replica := range d.replicas {
 		d.begin(replica)
@@ -233,7 +233,7 @@ func (d *day) run() {
 			d.server.FastForward(time.Minute)
 		}
 		for replica := range d.replicas {
-			if d.choose.IntN(1200) == 0 && d.backs[replica].IsZero() { // every 20 minutes
+			if d.choose.IntN(2400) == 0 && d.backs[replica].IsZero() { // every 40 minutes
 				d.lives[replica]++
 				d.backs[replica] = d.now.Add(time.Duration(5+d.choose.IntN(15)) * time.Second)
 			}
@@ -263,21 +263,19 @@ func (d *day) run() {
 		}
 		flying = d.end(flying)
 		for replica, one := range d.replicas {
-			d.isBusy[replica] = d.isBusy[replica] || len(one.pending)+len(one.inFlight)+len(one.copies.changed) > 0
+			isRenewed := second%5 == 0 && len(one.inFlight) > 0
+			d.isBusy[replica] = d.backs[replica].IsZero() && (isRenewed || len(one.pending)+len(one.copies.changed) > 0)
 		}
-		// a second without requests and faults changes nothing
-		if slices.Contains(d.isBusy, true) || d.now.Before(d.changed.Add(3*time.Second)) {
+		// a second in which replicas have nothing to tell each other changes nothing
+		if slices.Contains(d.isBusy, true) || d.now.Before(d.changed.Add(2*time.Second)) {
 			for replica, one := range d.replicas {
 				if d.backs[replica].IsZero() {
 					one.Catch(context.Background(), d.now)
 				}
 			}
 		}
-		for replica := range d.isBusy {
-			if d.isBusy[replica] {
-				d.changed = d.now
-			}
-			d.isBusy[replica] = false
+		if slices.Contains(d.isBusy, true) {
+			d.changed = d.now
 		}
 	}
 	d.server.SetError("")
