@@ -23,6 +23,7 @@ function ledger.open(key, held, known)
   if g > 0 and g < l.g and (g > l.bg or (g == l.bg and q > l.bq)) then
     l.t, l.n = l.t + tonumber(known[3]) - l.bt, l.n + tonumber(known[4]) - l.bn
     l.bg, l.bq, l.bt, l.bn = g, q, tonumber(known[3]), tonumber(known[4])
+    l.q = l.q + 1 -- so that replicas prefer this state to the one without its base
   end
   for _, member in ipairs(redis.call('ZRANGEBYSCORE', held, '-inf', now, 'LIMIT', 0, 100)) do
     ledger.release(l, member)

@@ -174,7 +174,7 @@ type day struct {
 
 const (
 	dayTeams    = 1000
-	dayRequests = 4000
+	dayRequests = 3000
 	mostTokens  = 4000
 	secondsADay = 86_400
 )
@@ -191,7 +191,7 @@ func aDay(t *testing.T, seed uint64) {
 	d.settled = make([]int64, dayTeams)
 	for team := range dayTeams {
 		d.names = append(d.names, fmt.Sprintf("team-%d", team))
-		d.budgets = append(d.budgets, Budget{TokensPerMonth: 1500 + d.choose.Int64N(7000)})
+		d.budgets = append(d.budgets, Budget{TokensPerMonth: 1200 + d.choose.Int64N(5000)})
 	}
 	for replica := range d.replicas {
 		d.begin(replica)
@@ -233,7 +233,7 @@ func (d *day) run() {
 			d.server.FastForward(time.Minute)
 		}
 		for replica := range d.replicas {
-			if d.choose.IntN(2400) == 0 && d.backs[replica].IsZero() { // every 40 minutes
+			if d.choose.IntN(3600) == 0 && d.backs[replica].IsZero() { // every hour
 				d.lives[replica]++
 				d.backs[replica] = d.now.Add(time.Duration(5+d.choose.IntN(15)) * time.Second)
 			}
@@ -242,7 +242,7 @@ func (d *day) run() {
 				d.begin(replica)
 			}
 		}
-		if d.choose.IntN(7200) == 0 && storeBack.IsZero() { // every two hours
+		if d.choose.IntN(10_800) == 0 && storeBack.IsZero() { // every three hours
 			d.server.FlushAll()
 			d.server.SetError("LOADING")
 			storeBack = d.now.Add(time.Duration(5+d.choose.IntN(35)) * time.Second)
