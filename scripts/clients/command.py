@@ -9,12 +9,29 @@ from typing import Annotated
 
 import typer
 
+from infra.estimate.stack_cost import stack_cost
+from infra.estimate.team_bills import Basis, Overhead, TeamBill, team_bill
 from infra.plan import Plan
+from planner.choice.cost import FIELDS as COST_FIELDS
 from scripts.client_keys import documents
 from scripts.client_keys.documents import Key, KeyProblem
 from scripts.client_keys.reach import open_secret
 from scripts.client_keys.secret import KeySecret
 from scripts.clients import records
+from scripts.clients.bill import (
+    BILL_FIELDS,
+    Period,
+    bill_as_csv,
+    bill_as_data,
+    csv_of,
+    drawn,
+    month_at,
+    notes,
+    print_bill,
+    rows_of,
+    tokens_of,
+)
+from scripts.clients.focus import focus_rows
 from scripts.clients.reconcile import (
     LAG,
     Window,
@@ -31,7 +48,7 @@ from scripts.terminal.console import CommandError, console, errors
 from scripts.terminal.exit_codes import ExitCode
 from scripts.terminal.options import StackOption, check_one, check_words
 from scripts.terminal.output import Output, OutputOption, print_data
-from scripts.terminal.output_files import check_folder
+from scripts.terminal.output_files import check_folder, check_output, write_output
 from scripts.terminal.tables import Listing, print_table
 from scripts.terminal.where import OnOption, Where
 from twin.cluster.monitoring.promql import QueryError
@@ -177,6 +194,111 @@ def usage(
         print_data(as_data(rows, fields), output)
     else:
         print_usage(rows, fields)
+
+
+@clients.command()
+def bill(
+    stack: StackOption = "local",
+    by: Annotated[
+        list[str] | None,
+        typer.Option(help=f"Group by {', '.join(BILL_FIELDS)}, or several. Default: team."),
+    ] = None,
+    month: Annotated[
+        str | None, typer.Option(help="Calendar month (UTC), such as 2026-11.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(help="How far to look back, such as 30d or 12h. Default: 1d.")
+    ] = None,
+    basis: Annotated[
+        Basis, typer.Option(help="What divides the accelerators: usage or reservation.")
+    ] = Basis.USAGE,
+    overhead: Annotated[
+        Overhead,
+        typer.Option(help="Idle capacity and the platform: separate lines, or shared by teams."),
+    ] = Overhead.SEPARATE,
+    cost: Annotated[
+        str, typer.Option(help="Replicas of the cost: minimum, expected or maximum.")
+    ] = "expected",
+    invoice: Annotated[
+        float | None,
+        typer.Option(help="Divide this amount of US dollars instead of the computed cost."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--csv", help="Also write the result to this file as CSV.")
+    ] = None,
+    focus: Annotated[
+        Path | None,
+        typer.Option("--focus", help="Also write every charge to this file, as CSV in FOCUS 1.2."),
+    ] = None,
+    chart: Annotated[
+        Path | None, typer.Option("--chart", help="Also draw the shares into this SVG file.")
+    ] = None,
+    on: OnOption = Where.TWIN,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Divide the cost of a stack among its teams, idle capacity and the platform.
+
+    The bill is computed from the usage records and the prices of `gke-inference cost`. It is not
+    Google's invoice: `--invoice` divides the amount of one in the same proportions.
+    """
+    plan = records.plan_with_teams(stack)
+    words = [word for given in by or ["team"] for word in given.split(",")]
+    fields = check_words("--by", words, BILL_FIELDS)
+    check_one("--cost", cost, COST_FIELDS)
+    if invoice is not None and not 0 < invoice < float("inf"):
+        raise CommandError(f"--invoice: must be more than 0, got {invoice}")
+    for option, file in (("--csv", out), ("--focus", focus), ("--chart", chart)):
+        check_output(option, file)
+    try:
+        period = _period(month, since, focus)
+        found = tokens_of(records.of_plan(plan, period.begin, cloud=on.is_cloud), period)
+    except (CloudError, KeyProblem) as error:
+        raise CommandError(str(error)) from None
+    listed = team_bill(
+        plan, stack_cost(plan), found, period.hours, basis=basis, overhead=overhead, field=cost
+    )
+    paid = listed if invoice is None else listed.scaled(invoice)
+    rows = rows_of(paid, fields)
+    if out is not None:
+        write_output("--csv", out, lambda file: file.write_text(bill_as_csv(rows, fields)))
+    if focus is not None:
+        charges = csv_of(focus_rows(paid, listed, plan, period, basis))
+        write_output("--focus", focus, lambda file: file.write_text(charges))
+    if chart is not None:
+        write_output("--chart", chart, lambda file: drawn(paid, period, file))
+    if output.is_data:
+        print_data(bill_as_data(rows, fields), output)
+        return
+    print_bill(rows, fields)
+    _print_bill_notes(paid, period, invoice)
+
+
+def _period(month: str | None, since: str | None, focus: Path | None) -> Period:
+    """Return the period of a bill.
+
+    Raises:
+        CommandError: The options contradict each other.
+        KeyProblem: `--since` is no duration.
+    """
+    now = documents.utc_now().replace(microsecond=0)
+    if month is not None and since is not None:
+        raise CommandError("--since: must be omitted with --month")
+    if month is not None:
+        return month_at("--month", month, now)
+    if focus is not None:
+        raise CommandError("--month: is required with --focus, whose charges belong to a month")
+    return Period(now - documents.lifetime_of("--since", since or "1d"), now)
+
+
+def _print_bill_notes(bill: TeamBill, period: Period, invoice: float | None) -> None:
+    whose = "computed from list prices" if invoice is None else "the amount of --invoice, divided"
+    console.print(
+        f"{period.begin:%Y-%m-%d %H:%M} to {period.end:%Y-%m-%d %H:%M} UTC, {period.hours:,.0f} h; "
+        f"{whose}; not an invoice of Google",
+        soft_wrap=True,
+    )
+    for text in notes(bill):
+        console.print(f"[dim]{text}[/dim]")
 
 
 @clients.command()

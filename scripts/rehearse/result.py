@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from infra.estimate.stack_cost import StackCost
+from infra.estimate.team_bills import Key, Pool, TeamBill, Tokens, divided
 from infra.stack import Budget
 from planner.amount import HOURS_PER_MONTH
 from simulator.rehearsal.accounts import PERCENTILE, Outcomes
@@ -44,7 +45,8 @@ class Spent:
     by_region: dict[str, float]
     by_provisioning: dict[str, float]
     by_team: dict[str, float]
-    """Dollars of each model, divided by the tokens of answered requests."""
+    """Dollars of each model, divided by the tokens of answered requests. What no team used is
+    `idle`. The sum is `total`."""
     without_price: dict[str, float]
     """Hours of machines without a published price, which are excluded."""
 
@@ -183,15 +185,8 @@ def spent_by(rehearsal: Rehearsal) -> Spent:
         by_model[names.get(bought.pool, "no model")] += usd
         by_region[bought.region] += usd
         by_provisioning[bought.provisioning] += usd
-    for model, usd in by_model.items():
-        tokens = {
-            team: count for (of, team), count in rehearsal.tally.team_tokens.items() if of == model
-        }
-        whole = sum(tokens.values())
-        for team, count in tokens.items():
-            by_team[team] += usd * count / whole
-        if not whole:
-            by_team["no team"] += usd
+    for charge in _divided(by_model, rehearsal.tally.team_tokens).charges:
+        by_team[charge.team or str(charge.payer)] += charge.usd
     total = sum(by_region.values())
     return Spent(
         total,
@@ -201,6 +196,13 @@ def spent_by(rehearsal: Rehearsal) -> Spent:
         dict(by_team),
         dict(without),
     )
+
+
+def _divided(by_model: Mapping[str, float], tokens: Mapping[tuple[str, str], int]) -> TeamBill:
+    """Return the dollars of each model, divided among teams; idle without tokens of a team."""
+    pools = [Pool(model, "", usd, 0.0, None) for model, usd in by_model.items()]
+    used = {Key(team, model, ""): Tokens(completion=n) for (model, team), n in tokens.items()}
+    return divided(pools, {}, used, 0.0)
 
 
 def as_data(found: Result, stack: str) -> dict[str, Any]:

@@ -127,6 +127,7 @@ def test_an_idle_stack_costs_what_cost_expects_of_its_least_replicas(deployed, f
     outcomes = list(rehearsal.outcomes.values())
     assert sum(one.sent for one in outcomes) == sum(one.answered for one in outcomes) > 0
     spent = spent_by(rehearsal)
+    assert sum(spent.by_team.values()) == pytest.approx(spent.total)
     least = dict.fromkeys(spent.by_model, 0.0)
     for line in stack_cost(resolve(platform)).bill.lines:
         first = line.first

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 import threading
+from collections import Counter
 from typing import Any
 
 from aiohttp import web
@@ -15,6 +16,7 @@ from twin.host.ports import free_port
 
 _BYTES_PER_TOKEN = 7  # not the callout's guess, so that a guess cannot pass for the engine's count
 _MAX_BODY = 32 << 20
+_TEAM = "x-gateway-inference-fairness-id"
 
 
 class Servers:
@@ -25,6 +27,7 @@ class Servers:
         self.url = f"http://127.0.0.1:{self.port}"
         self.prompt_tokens = 0
         self.completion_tokens = 0
+        self.team_tokens: Counter[str] = Counter()  # of answers that are no stream
         self.requests: list[tuple[dict[str, str], bytes]] = []
         self.keys: dict[str, Any] | None = {"keys": []}
         self.issuer = Issuer()
@@ -108,6 +111,7 @@ class Servers:
         if body.get("stream"):
             return await self._stream(request, body["model"], completion, usage)
         self.completion_tokens += completion
+        self.team_tokens[request.headers.get(_TEAM, "")] += prompt + completion
         message = {"role": "assistant", "content": self.text or 'a "usage" {' * completion}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         answer = {"id": "1", "object": "chat.completion", "created": 1, "model": body["model"]}

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import signal
+import socket
 import subprocess
 import time
 import urllib.error
@@ -65,14 +66,19 @@ class Callout:
         self.port, self.health, self.metrics_port = free_ports(3)
         self.out = folder / f"callout-{self.port}.jsonl"
         self.log = folder / f"callout-{self.port}.log"
-        argv = [
+        self._argv = [
             *(str(tool("callout")), "--config", str(config), "--address", "127.0.0.1"),
             *("--grpc-port", str(self.port), "--health-port", str(self.health)),
             *("--metrics-port", str(self.metrics_port), "--drain", "500ms", *flags),
         ]
-        with self.out.open("wb") as out, self.log.open("wb") as log:
+        self._endpoint = endpoint
+        self.start()
+
+    def start(self) -> None:
+        """Start the program, also again after it was killed, with its records so far."""
+        with self.out.open("ab") as out, self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                argv, stdout=out, stderr=log, env={"SECRET_MANAGER_ENDPOINT": endpoint}
+                self._argv, stdout=out, stderr=log, env={"SECRET_MANAGER_ENDPOINT": self._endpoint}
             )
         until(lambda: self.process.poll() is not None or b'"serving"' in self.log.read_bytes())
         assert self.process.poll() is None, self.log.read_text()
@@ -136,6 +142,15 @@ class World:
         self.store = subprocess.Popen(argv)
         until(lambda: listens(self._store_port))
         return {"address": address}
+
+    def stored(self, key: str, field: str) -> str:
+        """Return a field of a hash in the store; empty if there is none."""
+        with socket.create_connection(("127.0.0.1", self._store_port), timeout=10) as link:
+            words = ("HGET", key, field)
+            call = "".join(f"${len(word)}\r\n{word}\r\n" for word in words)
+            link.sendall(f"*{len(words)}\r\n{call}".encode())
+            lines = link.recv(4096).decode().split("\r\n")
+        return lines[1] if lines[0].startswith("$") and lines[0] != "$-1" else ""
 
     def stop_store(self) -> None:
         if self.store is not None:

@@ -127,9 +127,7 @@ def test_dollars_are_the_list_price_of_the_time_of_machines():
     spent = spent_by(found)
     assert spent.total == pytest.approx(3 * 1.00041)
     assert spent.by_model == pytest.approx({"llm": 2 * 1.00041, "no model": 1.00041})
-    assert spent.by_team == pytest.approx(
-        {"a": 1.5 * 1.00041, "b": 0.5 * 1.00041, "no team": 1.00041}
-    )
+    assert spent.by_team == pytest.approx({"a": 1.5 * 1.00041, "b": 0.5 * 1.00041, "idle": 1.00041})
 
 
 PATTERN = """\

@@ -10,6 +10,7 @@ from unittest.mock import patch
 import pytest
 import typer
 
+from infra.estimate.team_bills import Payer, Tokens
 from infra.plan import resolve
 from infra.reading.load import read
 from planner.amount import Amount
@@ -22,8 +23,8 @@ from scripts.calibrate.series import Grown
 from scripts.check import audit, check, preflight, preflight_cloud
 from scripts.check.preflight_checks import lines
 from scripts.client_keys.documents import Key
+from scripts.clients import bill, reconcile, usage
 from scripts.clients import command as clients
-from scripts.clients import reconcile, usage
 from scripts.delivery import status as delivery
 from scripts.develop import doctor
 from scripts.develop.doctor_checks import rows
@@ -155,6 +156,13 @@ def _usage() -> None:
     usage.print_usage([row], usage.FIELDS)
 
 
+def _bill() -> None:
+    usd = dict.fromkeys(bill.COMPONENTS, 1_234_567.891)
+    used = Tokens(1_234_567, 12_345_678_901, 9_876_543_210, 1_234_567_890)
+    names = ("customer-support-emea", "llama-3.3-70b-instruct", "asia-southeast1")
+    bill.print_bill([bill.BillRow(Payer.TEAM, names, usd, used)], bill.BILL_FIELDS[:3])
+
+
 def _doctor() -> None:
     facts = replace(GOOD, python=(3, 9), packages_current=False, memory_gib=1.5, cores=1)
     doctor.print_table(doctor.table(rows(facts)))
@@ -247,6 +255,7 @@ _TABLES: tuple[tuple[str, Callable[[], object]], ...] = (
     ("check.preflight_cloud", _requirements),
     ("clients.command", _keys),
     ("clients.reconcile", _comparison),
+    ("clients.bill", _bill),
     ("clients.usage", _usage),
     ("delivery.status", lambda: delivery.print_delivered([_DELIVERED])),
     ("develop.doctor", _doctor),

@@ -131,6 +131,7 @@ func run(o options) error {
 	verifier := identity.NewVerifier(secret)
 	go secret.Follow(working)
 	verifier.Use(working, file.Current())
+	go limiter.Follow(working)
 	go file.Follow(working, func(c *config.Config) {
 		verifier.Use(working, c)
 		if err := limiter.Use(c); err != nil {
@@ -146,6 +147,8 @@ func run(o options) error {
 		Hold: hold, Limits: o.Bodies, ForwardedHops: o.ForwardedHops, Hidden: o.hidden,
 	}
 	isReady := func() bool { return file.Current().Keys.Secret == "" || secret.Keys() != nil }
+	// requests that end while the program stops are settled as well
+	defer limiter.Catch(context.Background(), time.Now())
 	return o.Serve(ctx, "callout", ports, processor, metrics.Registry, func(ctx context.Context, state *health.Server) {
 		state.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
 		state.SetServingStatus(liveness, healthpb.HealthCheckResponse_SERVING)

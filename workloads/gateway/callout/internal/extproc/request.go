@@ -356,6 +356,10 @@ func (e *exchange) admit(now time.Time) *openai.Error {
 		return openai.QuotaExceeded("tokens", limits.NextMonth(now))
 	case limits.MonthUSD:
 		return openai.QuotaExceeded("dollars", limits.NextMonth(now))
+	case limits.HeldTokens, limits.HeldUSD:
+		return openai.BudgetHeld(e.decision.Retry)
+	case limits.Share:
+		return openai.Unavailable("The counters of budgets are unavailable, and this replica has used its share of the rest.")
 	case limits.Tokens:
 		return openai.RateLimited("tokens", budget.TokensPerMinute, e.decision.Retry)
 	default:

@@ -1,13 +1,16 @@
 // Package limits counts the requests, tokens and dollars of teams across all replicas.
 //
 // Replicas count together in Valkey, with one script per request. While it is unavailable, each replica
-// enforces its share of a limit alone, and then reports the usage in this time to the store.
+// enforces its share of a limit alone, and then reports the usage in this time to the store. The ledger of a
+// month survives a store that loses its memory, and each request is in it once (ledger.lua).
 package limits
 
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gke-inference/gateway/callout/internal/config"
@@ -23,6 +26,11 @@ const (
 	Tokens
 	MonthTokens
 	MonthUSD
+	// HeldTokens and HeldUSD are budgets that the requests in flight can use up.
+	HeldTokens
+	HeldUSD
+	// Share is the part of a budget that a replica enforces alone while the store is away.
+	Share
 )
 
 // Budget has the limits of a team; 0 means none.
@@ -56,12 +64,13 @@ type Decision struct {
 	// UsedRequests and UsedTokens are for the last minute, including this request.
 	UsedRequests int64
 	UsedTokens   int64
-	// MonthTokens and MonthNanoUSD are for the month so far.
+	// MonthTokens and MonthNanoUSD are for the month so far, with what requests in flight have reserved.
 	MonthTokens  int64
 	MonthNanoUSD int64
 
 	isLocal bool
 	second  int64
+	known   known
 }
 
 func (d *Decision) refuse(reason Reason, retry time.Duration) {
@@ -77,13 +86,24 @@ type Reservation struct {
 	second int64
 	local  int64
 	shared bool
+	id     string
+	// renewed is when the store last heard of the reservation.
+	renewed time.Time
 }
 
 // Limiter admits and settles requests.
 type Limiter struct {
 	onError func()
+	clock   func() time.Time
+	prefix  string
+	number  atomic.Int64
+	// catching is held by the one call of Catch that is under way.
+	catching sync.Mutex
 
 	mu       sync.Mutex
+	pending  []settlement
+	inFlight map[*Reservation]struct{}
+	copies   copies
 	replicas int64
 	wanted   config.Store
 	store    *store
@@ -93,7 +113,11 @@ type Limiter struct {
 
 // New returns a limiter that counts alone until Use sets a store.
 func New(onError func()) *Limiter {
-	return &Limiter{onError: onError, replicas: 1, accounts: map[string]*account{}}
+	return &Limiter{
+		onError: onError, clock: time.Now, prefix: newPrefix(), replicas: 1,
+		accounts: map[string]*account{}, inFlight: map[*Reservation]struct{}{},
+		copies: copies{changed: map[string]struct{}{}},
+	}
 }
 
 // Use applies the store and the number of replicas of a configuration.
@@ -111,7 +135,7 @@ func (l *Limiter) Use(c *config.Config) error {
 	var made *store
 	if c.Store != nil {
 		var err error
-		if made, err = openStore(wanted, l.onError); err != nil {
+		if made, err = openStore(wanted, l.onError, l.clock); err != nil {
 			return err
 		}
 	}
@@ -130,43 +154,48 @@ func NextMonth(now time.Time) time.Duration {
 	return time.Date(now.Year(), now.Month()+1, 1, 0, 0, 0, 0, time.UTC).Sub(now)
 }
 
-// keys are in one slot, so that a script can use them together in a cluster.
-func keysOf(team, month string) (requests, tokens, spent string) {
-	prefix := "callout:{" + team + "}:"
-	return prefix + "window:requests", prefix + "window:tokens", prefix + "month:" + month
-}
-
 // Admit counts a request with its estimated cost, or refuses it and counts nothing. Settle needs the
 // reservation of an admitted request.
 func (l *Limiter) Admit(ctx context.Context, team string, b Budget, cost Cost, now time.Time) (Decision, *Reservation) {
 	if b.isNone() {
 		return Decision{Allowed: true}, nil
 	}
-	held := &Reservation{team: team, month: monthOf(now), budget: b, cost: cost, local: now.Unix()}
+	held := &Reservation{
+		team: team, month: monthOf(now), budget: b, cost: cost, local: now.Unix(), renewed: now,
+		id: l.prefix + "-" + strconv.FormatInt(l.number.Add(1), 10),
+	}
 	l.mu.Lock()
 	account := l.account(team, held.month)
 	store, replicas := l.store, l.replicas
 	if store == nil {
 		defer l.mu.Unlock()
-		return account.admit(now, b, cost, replicas), held
+		return account.admit(now, b, cost, replicas, false), held
 	}
 	// taken here, so that only one of two concurrent requests reports to the store
 	telling := account.untold
 	account.untold = untold{}
+	alone, seen := account.alone, account.known
 	l.mu.Unlock()
 
-	decision, err := askStore(ctx, store, held, &telling)
+	decision, err := askStore(ctx, store, held, &telling, alone, seen)
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil {
 		account.untold.addAll(telling, held.local)
-		return account.admit(now, b, cost, replicas), held
+		return account.admit(now, b, cost, replicas, true), held
 	}
-	account.sharedTokens, account.sharedNano = decision.MonthTokens, decision.MonthNanoUSD
+	if account.month == held.month {
+		account.report(Cost{decision.MonthTokens, decision.MonthNanoUSD}, decision.known)
+	}
+	decision.MonthTokens += account.alone.Tokens
+	decision.MonthNanoUSD += account.alone.NanoUSD
 	if decision.Allowed {
 		held.shared, held.second = true, decision.second
 		account.count(held.local, cost.Tokens)
+		if held.reserves() {
+			l.inFlight[held] = struct{}{}
+		}
 	}
 	return decision, held
 }
@@ -181,73 +210,80 @@ func (l *Limiter) account(team, month string) *account {
 	return found
 }
 
-func askStore(ctx context.Context, s *store, held *Reservation, telling *untold) (Decision, error) {
-	requests, tokens, month := keysOf(held.team, held.month)
+func askStore(ctx context.Context, s *store, held *Reservation, telling *untold, alone Cost, seen known) (Decision, error) {
+	ledger, reservations := monthKeys(held.team, held.month)
+	prefix := "callout:{" + held.team + "}:" // one slot, so that a script can use the keys together in a cluster
 	b := held.budget
-	answer, err := s.run(ctx, admitScript, []string{requests, tokens, month},
+	answer, err := s.run(ctx, admitScript, []string{prefix + "window:requests", prefix + "window:tokens", ledger, reservations},
 		b.RequestsPerMinute, b.TokensPerMinute, b.TokensPerMonth, b.NanoUSDPerMonth,
-		held.cost.Tokens, held.cost.NanoUSD, telling.tokens, telling.nano,
-		telling.requestsWindow.sum(held.local), telling.tokensWindow.sum(held.local))
+		held.cost.Tokens, held.cost.NanoUSD, alone.Tokens, alone.NanoUSD,
+		telling.requestsWindow.sum(held.local), telling.tokensWindow.sum(held.local),
+		held.member(), int(lease.Seconds()), seen.generation, seen.changes, seen.tokens, seen.nano)
 	if err != nil {
 		return Decision{}, err
 	}
 	found, err := answer.Int64Slice()
-	if err != nil || len(found) != 7 {
+	if err != nil || len(found) != 11 {
 		return Decision{}, fmt.Errorf("the reply of the store has another shape: %w", err)
 	}
 	return Decision{
 		Allowed: found[0] == 0, Reason: Reason(found[0]), Retry: time.Duration(found[1]) * time.Millisecond,
 		UsedRequests: found[2], UsedTokens: found[3], MonthTokens: found[4], MonthNanoUSD: found[5], second: found[6],
+		known: known{found[7], found[8], found[9], found[10]},
 	}, nil
 }
 
 // Settle replaces the estimate of a request with its actual cost, and returns the team's usage this
-// month.
+// month. If the store does not answer, Catch settles the request later.
 func (l *Limiter) Settle(ctx context.Context, held *Reservation, used Cost) (spent Cost) {
 	if held == nil {
 		return Cost{}
 	}
-	delta := Cost{used.Tokens - held.cost.Tokens, used.NanoUSD - held.cost.NanoUSD}
+	change := used.Tokens - held.cost.Tokens
+	counted := Cost{change, used.NanoUSD - held.cost.NanoUSD}
 	l.mu.Lock()
+	delete(l.inFlight, held)
 	account := l.account(held.team, held.month)
-	account.tokens.add(held.local, delta.Tokens)
-	store, isCurrent := l.store, account.month == held.month
+	account.tokens.add(held.local, change)
+	store, seen := l.store, account.seen(held.month)
 	l.mu.Unlock()
 
-	var shared []int64
+	var answer settled
 	var err error = errAway
-	if store != nil && held.shared {
-		_, tokens, month := keysOf(held.team, held.month)
-		shared, err = settleStore(ctx, store, []string{tokens, month}, held, delta)
+	if store != nil && (held.shared || held.budget.hasMonth()) {
+		change := change
+		if !held.shared {
+			change = 0 // the store does not know of the estimate
+		}
+		answer, err = settleStore(ctx, store, held, used, change, seen)
 	}
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err != nil {
-		account.untold.tokensWindow.add(held.local, delta.Tokens)
-	}
+	isCurrent := account.month == held.month
 	switch {
-	case !isCurrent: // the month has ended since
 	case err != nil:
-		account.untold.tokens += delta.Tokens
-		account.untold.nano += delta.NanoUSD
-	case held.budget.hasMonth():
-		account.sharedTokens, account.sharedNano = shared[0], shared[1]
+		account.untold.tokensWindow.add(held.local, change)
+		if isCurrent {
+			account.alone.add(counted)
+		}
+		if store != nil && held.budget.hasMonth() {
+			if !held.shared {
+				counted = used // its estimate is among what only this replica knows of
+			}
+			l.pending = append(l.pending, settlement{held, used, counted})
+		}
+	case isCurrent && held.budget.hasMonth():
+		l.copies.changed[held.team] = struct{}{}
+		account.report(answer.spent, answer.known)
+		if !held.shared {
+			account.untold.tokensWindow.add(held.local, change)
+			account.alone.add(Cost{-held.cost.Tokens, -held.cost.NanoUSD})
+		}
+	case !held.shared:
+		account.untold.tokensWindow.add(held.local, change)
 	}
-	return Cost{account.sharedTokens + account.untold.tokens, account.sharedNano + account.untold.nano}
-}
-
-func settleStore(ctx context.Context, s *store, keys []string, held *Reservation, delta Cost) ([]int64, error) {
-	answer, err := s.run(ctx, settleScript, keys, held.second, delta.Tokens, delta.NanoUSD,
-		flag(held.budget.TokensPerMinute > 0), flag(held.budget.hasMonth()))
-	if err != nil {
-		return nil, err
-	}
-	found, err := answer.Int64Slice()
-	if err != nil || len(found) != 2 {
-		return nil, fmt.Errorf("the reply of the store has another shape: %w", err)
-	}
-	return found, nil
+	return Cost{account.shared.Tokens + account.alone.Tokens, account.shared.NanoUSD + account.alone.NanoUSD}
 }
 
 func flag(value bool) int {

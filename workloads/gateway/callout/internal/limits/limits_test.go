@@ -146,8 +146,10 @@ func TestTheBudgetOfAMonthEndsWithIt(t *testing.T) {
 		c := newCloud(t, 3)
 		passed := 0
 		for replica := range 9 {
-			if decision, _ := c.admit(replica%3, one.budget, 100); decision.Allowed {
+			decision, held := c.admit(replica%3, one.budget, 100)
+			if decision.Allowed {
 				passed++
+				c.replicas[replica%3].Settle(context.Background(), held, held.cost)
 			} else if decision.Reason != one.want {
 				t.Errorf("%s: got %+v", name, decision)
 			}
@@ -188,7 +190,10 @@ func TestAReplicaSpendsItsShareWhileTheStoreIsAway(t *testing.T) {
 	}
 	c.server.SetError("")
 	time.Sleep(retryAfter + StoreTimeout)
-	c.pass(2 * time.Minute)
+	c.pass(20 * time.Second) // the first four are still in flight
+	c.replicas[0].Catch(context.Background(), c.now)
+	c.pass(60 * time.Second)
+	c.replicas[0].Catch(context.Background(), c.now)
 	decision, _ := c.admit(0, budget, 100)
 	if want := int64(4*100 + 6*50 + 100); decision.MonthTokens != want {
 		t.Errorf("the store has %d tokens of the month, want %d", decision.MonthTokens, want)

@@ -60,22 +60,24 @@ type account struct {
 	requests window
 	tokens   window
 	month    string
-	// shared is the month as the store last reported it.
-	sharedTokens, sharedNano int64
+	// shared is the month as the store last reported it, with what requests in flight have reserved.
+	shared Cost
+	// known is the ledger of this month.
+	known known
+	// alone is what the store does not know of the month: requests that this replica admitted alone, and
+	// settlements that the store missed.
+	alone Cost
 	// untold is what has not been reported to the store.
 	untold untold
 }
 
-// untold is what a replica admitted alone: in the month, and in the last minute.
+// untold is what a replica admitted alone in the last minute.
 type untold struct {
-	tokens, nano   int64
 	requestsWindow window
 	tokensWindow   window
 }
 
 func (u *untold) addAll(o untold, now int64) {
-	u.tokens += o.tokens
-	u.nano += o.nano
 	u.requestsWindow.add(now, o.requestsWindow.sum(now))
 	u.tokensWindow.add(now, o.tokensWindow.sum(now))
 }
@@ -83,20 +85,25 @@ func (u *untold) addAll(o untold, now int64) {
 func (a *account) begin(month string) {
 	if a.month < month {
 		a.month = month
-		a.sharedTokens, a.sharedNano, a.untold.tokens, a.untold.nano = 0, 0, 0, 0
+		a.shared, a.alone, a.known = Cost{}, Cost{}, known{}
 	}
 }
 
-// admit decides alone, with this replica's share of each limit.
-func (a *account) admit(now time.Time, b Budget, cost Cost, replicas int64) Decision {
+// admit decides alone, with this replica's share of each limit. isAway is whether there is a store, which knows
+// what the other replicas have left of a month: only what it reported last is a reason to refuse for a month.
+func (a *account) admit(now time.Time, b Budget, cost Cost, replicas int64, isAway bool) Decision {
 	requests, tokens := share(b.RequestsPerMinute, replicas), share(b.TokensPerMinute, replicas)
 	second := now.Unix()
 	d := Decision{Allowed: true, UsedRequests: a.requests.sum(second), UsedTokens: a.tokens.sum(second), isLocal: true}
 	switch {
-	case isSpent(b.TokensPerMonth, a.sharedTokens, a.untold.tokens, replicas):
+	case isAway && b.TokensPerMonth > 0 && a.known.tokens >= b.TokensPerMonth:
 		d.refuse(MonthTokens, 0)
-	case isSpent(b.NanoUSDPerMonth, a.sharedNano, a.untold.nano, replicas):
+	case isAway && b.NanoUSDPerMonth > 0 && a.known.nano >= b.NanoUSDPerMonth:
 		d.refuse(MonthUSD, 0)
+	case isSpent(b.TokensPerMonth, a.shared.Tokens, a.alone.Tokens, replicas):
+		d.refuse(alone(MonthTokens, isAway))
+	case isSpent(b.NanoUSDPerMonth, a.shared.NanoUSD, a.alone.NanoUSD, replicas):
+		d.refuse(alone(MonthUSD, isAway))
 	case requests > 0 && d.UsedRequests+1 > requests:
 		d.refuse(Requests, a.requests.wait(now, 1, requests))
 	case tokens > 0 && d.UsedTokens+cost.Tokens > tokens && (d.UsedTokens > 0 || cost.Tokens > b.TokensPerMinute):
@@ -104,15 +111,14 @@ func (a *account) admit(now time.Time, b Budget, cost Cost, replicas int64) Deci
 		d.refuse(Tokens, a.tokens.wait(now, cost.Tokens, tokens))
 	}
 	if d.Allowed {
-		a.untold.tokens += cost.Tokens
-		a.untold.nano += cost.NanoUSD
+		a.alone.add(cost)
 		a.untold.requestsWindow.add(second, 1)
 		a.untold.tokensWindow.add(second, cost.Tokens)
 		a.count(second, cost.Tokens)
 		d.UsedRequests, d.UsedTokens = d.UsedRequests+1, d.UsedTokens+cost.Tokens
 	}
 	// clients see the whole limit, so the shares of other replicas appear unused
-	d.MonthTokens, d.MonthNanoUSD = a.sharedTokens+a.untold.tokens, a.sharedNano+a.untold.nano
+	d.MonthTokens, d.MonthNanoUSD = a.shared.Tokens+a.alone.Tokens, a.shared.NanoUSD+a.alone.NanoUSD
 	return d
 }
 
@@ -128,4 +134,12 @@ func isSpent(limit, shared, pending, replicas int64) bool {
 	}
 	left := limit - shared
 	return left <= 0 || pending >= share(left, replicas)
+}
+
+// alone returns the reason and the pause of a replica that has used its share of a month.
+func alone(reason Reason, isAway bool) (Reason, time.Duration) {
+	if isAway {
+		return Share, retryAfter
+	}
+	return reason, 0
 }

@@ -1,12 +1,14 @@
--- Corrects a request's estimate by what it used. KEYS: tokens, month. ARGV: the second the estimate was
--- counted in; tokens and nano-dollars to add, which can be negative; whether tokens have a limit a
--- minute, and whether the month has one.
-local second, tokens = tonumber(ARGV[1]), tonumber(ARGV[2])
+-- Replaces the reservation of a request with what it used, once: a call whose reply was lost can be repeated.
+-- KEYS: tokens, ledger, reservations, mark of the request. ARGV: second of the request, tokens and nano-dollars
+-- that it used, flags of a limit of tokens and of a month, change of the minute's tokens, reservation, seconds of
+-- the mark, the ledger that the replica saw last.
+local second, change = tonumber(ARGV[1]), tonumber(ARGV[6])
 -- What is used above the estimate counts now, what is less counts where the estimate did.
-if tokens > 0 then second = now end
-if ARGV[4] == '1' and tokens ~= 0 and second > now - SECONDS then add(window(KEYS[1]), second, tokens) end
-if ARGV[5] ~= '1' then return {0, 0} end
-local spent_tokens = redis.call('HINCRBY', KEYS[2], 't', ARGV[2])
-local spent_nano = redis.call('HINCRBY', KEYS[2], 'n', ARGV[3])
-redis.call('EXPIRE', KEYS[2], 70 * 86400)
-return {spent_tokens, spent_nano}
+if change > 0 then second = now end
+if ARGV[4] == '1' and change ~= 0 and second > now - SECONDS then add(window(KEYS[1]), second, change) end
+if ARGV[5] ~= '1' then return {0, 0, 0, 0, 0, 0} end
+local l = ledger.open(KEYS[2], KEYS[3], {ARGV[9], ARGV[10], ARGV[11], ARGV[12]})
+ledger.release(l, ARGV[7])
+if redis.call('SET', KEYS[4], '1', 'NX', 'EX', ARGV[8]) then ledger.use(l, tonumber(ARGV[2]), tonumber(ARGV[3])) end
+ledger.close(l)
+return {l.t + l.rt, l.n + l.rn, l.g, l.q, l.t, l.n}

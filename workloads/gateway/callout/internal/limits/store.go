@@ -32,13 +32,21 @@ var (
 	windowSource string
 	//go:embed admit.lua
 	admitSource string
+	//go:embed ledger.lua
+	ledgerSource string
+	//go:embed renew.lua
+	renewSource string
+	//go:embed sync.lua
+	syncSource string
 	//go:embed settle.lua
 	settleSource string
 	//go:embed guess.lua
 	guessSource string
 
-	admitScript  = redis.NewScript(windowSource + admitSource)
-	settleScript = redis.NewScript(windowSource + settleSource)
+	admitScript  = redis.NewScript(windowSource + ledgerSource + admitSource)
+	settleScript = redis.NewScript(windowSource + ledgerSource + settleSource)
+	syncScript   = redis.NewScript(windowSource + ledgerSource + syncSource)
+	renewScript  = redis.NewScript(renewSource)
 	guessScript  = redis.NewScript(windowSource + guessSource)
 )
 
@@ -52,9 +60,10 @@ type store struct {
 	failures  atomic.Int64
 	failing   atomic.Bool
 	onError   func()
+	clock     func() time.Time
 }
 
-func openStore(wanted config.Store, onError func()) (*store, error) {
+func openStore(wanted config.Store, onError func(), clock func() time.Time) (*store, error) {
 	logging.Disable() // errors are counted, and logged once per outage
 	options := &redis.Options{
 		Addr:                  wanted.Address,
@@ -76,33 +85,45 @@ func openStore(wanted config.Store, onError func()) (*store, error) {
 		return nil, err
 	}
 	options.TLSConfig = settings
-	return &store{client: redis.NewClient(options), onError: onError}, nil
+	return &store{client: redis.NewClient(options), onError: onError, clock: clock}, nil
 }
 
 // run runs a script, or returns errAway immediately during the pause after failures.
 func (s *store) run(ctx context.Context, script *redis.Script, keys []string, args ...any) (*redis.Cmd, error) {
+	var answer *redis.Cmd
+	err := s.attempt(ctx, func(ctx context.Context) error {
+		answer = script.Run(ctx, s.client, keys, args...)
+		return answer.Err()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return answer, nil
+}
+
+// attempt calls the store, or returns errAway immediately during the pause after failures.
+func (s *store) attempt(ctx context.Context, call func(context.Context) error) error {
 	until := s.awayUntil.Load()
-	now := time.Now().UnixNano()
+	now := s.clock().UnixNano()
 	if until > now {
-		return nil, errAway
+		return errAway
 	}
 	if until > 0 && !s.awayUntil.CompareAndSwap(until, now+int64(StoreTimeout)) {
-		return nil, errAway // another request checks whether it is available again
+		return errAway // another request checks whether it is available again
 	}
 	// a client that disconnects is not a failure of the store
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), StoreTimeout)
 	defer cancel()
-	answer := script.Run(ctx, s.client, keys, args...)
-	if err := answer.Err(); err != nil {
+	if err := call(ctx); err != nil {
 		s.onError()
 		if s.failures.Add(1) < failuresMax {
-			return nil, errAway
+			return errAway
 		}
-		s.awayUntil.Store(time.Now().Add(retryAfter).UnixNano())
+		s.awayUntil.Store(s.clock().Add(retryAfter).UnixNano())
 		if !s.failing.Swap(true) {
 			slog.Error("store unavailable, each replica enforces its share alone", "error", err.Error())
 		}
-		return nil, errAway
+		return errAway
 	}
 	s.failures.Store(0)
 	if until > 0 {
@@ -111,7 +132,7 @@ func (s *store) run(ctx context.Context, script *redis.Script, keys []string, ar
 			slog.Info("store available again")
 		}
 	}
-	return answer, nil
+	return nil
 }
 
 func (s *store) close() {

@@ -162,6 +162,11 @@ func QuotaExceeded(kind string, retry time.Duration) *Error {
 	return e.Final()
 }
 
+// BudgetHeld refuses a request for a moment: those in flight have reserved what is left of the budget.
+func BudgetHeld(retry time.Duration) *Error {
+	return limited("budget", "Requests in flight have reserved the rest of the team's budget for this month.", retry)
+}
+
 func limited(kind, message string, retry time.Duration) *Error {
 	e := &Error{Status: 429, Type: kind, Code: "rate_limit_exceeded", Message: message}
 	seconds := max(1, int(math.Ceil(retry.Seconds())))
