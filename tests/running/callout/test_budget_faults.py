@@ -126,5 +126,5 @@ def test_budgets_are_exact_while_gates_and_their_store_are_killed(world, teams, 
     ledger = {team: int(world.stored(f"callout:{{{team}}}:month:{month}", "t") or 0)
               for team in limits}  # fmt: skip
     apart = sum(abs(ledger[team] - seen.tokens[team]) for team in limits)
-    # a gate that dies between its settlement and the end of an answer is in one and not in the other
+    # an answer whose gate dies before or after it settles is in one and not in the other
     assert apart <= 0.001 * seen.tokens.total() + kills * MOST
