@@ -2,7 +2,7 @@
 
 The SDK (pulumi 3.272, `runtime/rpc.py`) asks of each text and number inside an input whether it is
 one of ten kinds of object, takes the type of each property apart again for each resource, and waits
-for four futures for each property. With 831 resources, this took a third of a program's time.
+for four futures for each property. With 831 resources, this took a fifth of a program's time.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ async def _serialized(
     return_protobuf_value: bool = False,
 ) -> Any:
     """Return an input as it is sent to the engine."""
-    kind = type(value)
+    kind: type[Any] = type(value)
     if not return_protobuf_value:
         if kind in _PLAIN:
             return value
