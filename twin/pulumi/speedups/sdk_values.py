@@ -61,11 +61,10 @@ async def _serialized(
     return_protobuf_value: bool = False,
 ) -> Any:
     """Return an input as it is sent to the engine."""
-    kind: type[Any] = type(value)
     if not return_protobuf_value:
-        if kind in _PLAIN:
+        if type(value) in _PLAIN:
             return value
-        if kind is dict and typ is None:
+        if type(value) is dict and typ is None:
             rest = (input_transformer, None, keep_output_values, exclude_resource_refs_from_deps)
             return {
                 input_transformer(key) if input_transformer else key: await _serialized(
