@@ -8,7 +8,7 @@ for four futures for each property. With 831 resources, this took a fifth of a p
 import asyncio
 import functools
 import importlib
-from typing import Any
+from typing import Any, cast
 
 _rpc: Any = importlib.import_module("pulumi.runtime.rpc")
 _output: Any = importlib.import_module("pulumi.output")
@@ -61,10 +61,11 @@ async def _serialized(
     return_protobuf_value: bool = False,
 ) -> Any:
     """Return an input as it is sent to the engine."""
+    kind = cast("Any", type(value))
     if not return_protobuf_value:
-        if type(value) in _PLAIN:
+        if kind in _PLAIN:
             return value
-        if type(value) is dict and typ is None:
+        if kind is dict and typ is None:
             rest = (input_transformer, None, keep_output_values, exclude_resource_refs_from_deps)
             return {
                 input_transformer(key) if input_transformer else key: await _serialized(
