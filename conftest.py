@@ -15,6 +15,9 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
 
+# three workers share two cores: with threads of its own, each waits in a loop for the others
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # readline, which pytest loads, sets a width for the workers, which would wrap piped output
 os.environ.pop("COLUMNS", None)
 

@@ -113,10 +113,12 @@ def _run(arguments: list[str]) -> int:
 
         raise CommandError(str(one_of("COMMAND", asked, COMMANDS)))
     check_twin_folder()
+    collects = gc.isenabled()
     gc.disable()  # loaded modules stay: a collection would take a tenth of the time
     app = app_for(arguments)
     gc.freeze()
-    gc.enable()
+    if collects:
+        gc.enable()
     return invoke(app, arguments, "gke-inference")
 
 

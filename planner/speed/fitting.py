@@ -19,6 +19,7 @@ from planner.speed.points import FIRST, THROUGHPUT, Point
 from planner.speed.roofline_step import (
     REACHED,
     Array,
+    Reached,
     Work,
     first_token_of_loop,
     stack,
@@ -242,7 +243,14 @@ class Fit:
 
 def with_constants(found: Sequence[Point], constants: Table) -> Work:
     """Return the work of points with other constants."""
-    alike = [reached(constants, _labels(point)) for point in found]
+    known: dict[tuple[str, ...], Reached] = {}  # many points have the same labels
+    alike: list[Reached] = []
+    for point in found:
+        named = _labels(point)
+        key = tuple(named.values())
+        if key not in known:
+            known[key] = reached(constants, named)
+        alike.append(known[key])
     one = stack([point.work for point in found])
     return _with(one, {name: np.array([getattr(each, name) for each in alike]) for name in REACHED})
 

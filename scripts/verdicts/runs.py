@@ -120,11 +120,13 @@ def runner(official: OfficialPlugins | None = None) -> Generator[Runner]:
         daemon.prepare(paths)
         with _hosts(paths, official) as hosts, recording(paths) as ports:
             environment = {**pulumi_environment(paths, ports, official), **_CLI}
+            collects = gc.isenabled()
             gc.disable()  # states are read once and kept: this saves a third of the time
             try:
                 yield Runner(environment, hosts)
             finally:
-                gc.enable()
+                if collects:
+                    gc.enable()
 
 
 @contextmanager

@@ -332,5 +332,6 @@ def run(trace: Trace, url: str, options: Options | None = None) -> Report:
 
     You can call it from a thread, because it has its own event loop.
     """
-    gc.collect()
+    if gc.isenabled():
+        gc.collect()  # so that the next collection is not soon, when requests are due
     return uvloop.run(replay(trace, url, options))

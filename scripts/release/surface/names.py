@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,6 +39,7 @@ class Kind(StrEnum):
     LABEL = "label"
 
 
+@cache
 def public_names() -> dict[Kind, list[str]]:
     """Return the public names by kind, sorted."""
     return {kind: sorted(set(names())) for kind, names in _SOURCES.items()}

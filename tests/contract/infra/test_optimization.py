@@ -87,21 +87,9 @@ def test_the_programs_read_the_settings_of_their_jobs(deployed: Any) -> None:
     assert (adapter.candidate["model"], adapter.baseline["model"]) == ("sql", "qwen3-1.7b")
 
 
-@pytest.mark.parametrize(
-    "edits",
-    [
-        [("optimization/quantizations/qwen3-4b-w8a8/samples", 1)],
-        [("optimization/quantizations/qwen3-4b-w8a8/samples", 100_000)],
-        [("optimization/tunings/sql/rank", 8), ("optimization/tunings/sql/learning_rate", 1.0)],
-        [("optimization/evaluations/sql/tolerance", 1), ("optimization/evaluations/sql/limit", 1)],
-        [("optimization/evaluations/sql/concurrency", 256)],
-    ],
-)
-def test_the_programs_accept_the_ends_of_the_ranges(deployed: Any, edits: Any) -> None:
-    made = objects(deployed(parse(edited(*edits))), "ConfigMap")
-    for name, files in made.items():
-        if name.partition("-")[0] in _READERS:
-            _READERS[name.partition("-")[0]](files["data"]["settings.json"])
+def test_the_program_accepts_the_smallest_rank(deployed: Any) -> None:
+    made = objects(deployed(parse(edited(("optimization/tunings/sql/rank", 8)))), "ConfigMap")
+    assert _READERS["tune"](made["tune-sql"]["data"]["settings.json"]).rank == 8
 
 
 def test_cost_shows_the_price_of_an_hour_of_each_job_that_needs_chips() -> None:

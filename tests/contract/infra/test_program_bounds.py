@@ -69,7 +69,10 @@ MUST_BE = {
         "guardrails.personal-data.timeout_ms",
     },
     "optimization": {
+        "optimization.evaluations.sql.concurrency",
+        "optimization.evaluations.sql.limit",
         "optimization.evaluations.sql.tolerance",
+        "optimization.quantizations.qwen3-4b-w8a8.samples",
         "optimization.quantizations.qwen3-4b-w8a8.tokens",
         "optimization.tunings.sql.learning_rate",
     },

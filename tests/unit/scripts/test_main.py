@@ -1,6 +1,7 @@
 """The program's help, which commands a command line loads, and how errors of the machine end."""
 
 import errno
+import gc
 import subprocess
 import sys
 from pathlib import Path
@@ -71,6 +72,17 @@ def test_a_shell_completes_commands_options_and_stacks(
     monkeypatch.setenv("COMP_CWORD", str(word))
     assert main._run([]) == ExitCode.OK
     assert capsys.readouterr().out.split() == completions
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_a_command_leaves_the_collection_of_garbage_as_it_was(collects, capsys):
+    before = gc.isenabled()
+    try:
+        (gc.enable if collects else gc.disable)()
+        assert main._run(["images", "--help"]) == ExitCode.OK
+        assert gc.isenabled() is collects
+    finally:
+        (gc.enable if before else gc.disable)()
 
 
 def test_a_paragraph_of_help_is_one_line_that_the_terminal_wraps():

@@ -2,13 +2,13 @@
 
 The SDK (pulumi 3.272, `runtime/rpc.py`) asks of each text and number inside an input whether it is
 one of ten kinds of object, takes the type of each property apart again for each resource, and waits
-for four futures for each property. With 831 resources, this took a third of a program's time.
+for four futures for each property. With 831 resources, this took a fifth of a program's time.
 """
 
 import asyncio
 import functools
 import importlib
-from typing import Any
+from typing import Any, cast
 
 _rpc: Any = importlib.import_module("pulumi.runtime.rpc")
 _output: Any = importlib.import_module("pulumi.output")
@@ -61,7 +61,7 @@ async def _serialized(
     return_protobuf_value: bool = False,
 ) -> Any:
     """Return an input as it is sent to the engine."""
-    kind = type(value)
+    kind = cast("Any", type(value))
     if not return_protobuf_value:
         if kind in _PLAIN:
             return value

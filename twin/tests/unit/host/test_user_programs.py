@@ -193,6 +193,7 @@ def install(project, **options):
     )
 
 
+@pytest.mark.needs_tools  # pip installs itself first, which takes eight seconds
 def test_an_installation_makes_the_environment_that_a_program_names(project):
     (project / "requirements.txt").write_text("# none\n")
     install(project, toolchain="pip", virtualenv="venv")
