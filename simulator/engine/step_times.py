@@ -131,7 +131,8 @@ def _expected(period: Period, cost: CostModel, context: float, chunk: int) -> fl
     """Return the sum of the times between tokens that the model has for a period."""
     batch = period.batch
     each = period.computed_tokens / period.prompts if period.prompts else 0.0
-    parts = max(1, math.ceil(each / max(chunk - batch, 1)))
+    # mean of prompts whose lengths differ widely: the last part of each is half full
+    parts = max(1.0, each / max(chunk - batch, 1) + 0.5)
     wanted = period.prompts * parts * period.busy
     mixed = period.steps * -math.expm1(-wanted / period.steps)  # prompts that share a step
     total = 0.0
