@@ -26,8 +26,8 @@ LEAST_FACTOR, MOST_FACTOR = 0.05, 20.0
 _Factor = Annotated[float, Field(ge=LEAST_FACTOR, le=MOST_FACTOR)]
 
 
-Replica = tuple[str, str, int, str]
-"""Model, accelerator, chips and precision of weights."""
+Replica = tuple[str, str, str, int, str]
+"""Model, engine, accelerator, chips and precision of weights."""
 
 
 class Entry(Settings):
@@ -42,6 +42,7 @@ class Entry(Settings):
     chips: Annotated[int, Field(ge=1, le=1024)]
     """Chips per replica."""
     engine: Annotated[str, Field(min_length=1)] = "vLLM"
+    """Title of the engine, such as SGLang."""
     precision: Annotated[str, Field(min_length=1)]
     """Precision of the weights, as in planner/data/benchmarks.csv."""
     step_factor: _Factor
@@ -66,7 +67,7 @@ class Entry(Settings):
     @property
     def replica(self) -> Replica:
         """What a file has one entry of."""
-        return self.model, self.accelerator, self.chips, self.precision
+        return self.model, self.engine, self.accelerator, self.chips, self.precision
 
     def row(self) -> Mapping[str, str]:
         """Return the entry as a measurement of the planner (`planner.speed.measured`)."""

@@ -64,7 +64,8 @@ class Comparison:
         if made is None:
             return None
         chip, bits = made.surroundings.accelerator.name, made.shape.bits
-        return name_of(made) or self.model, chip, made.chips, precision_of(bits)
+        name = name_of(made) or self.model
+        return name, self.engine, chip, made.chips, precision_of(bits)
 
     def entry(self, minutes: float, end: float) -> Entry | None:
         """Return what a calibration file has of it; None without a difference beyond noise.
@@ -81,13 +82,13 @@ class Comparison:
         result, replica = self.result, self.replica
         if result is None or replica is None:
             return None
-        model, accelerator, chips, precision = replica
+        model, title, accelerator, chips, precision = replica
         return Entry(
             model=model,
             rung=self.rung,
             accelerator=accelerator,
             chips=chips,
-            engine=self.engine,
+            engine=title,
             precision=precision,
             step_factor=round(result.factor, 4),
             step_factor_low=round(max(result.low, LEAST_FACTOR), 4),

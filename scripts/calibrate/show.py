@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from scripts.calibrate.comparing import Comparison
-from scripts.terminal.tables import Listing, figure, measured, print_table, prose
+from scripts.terminal.tables import Column, Listing, figure, measured, print_table, prose
 
 _NOTHING = measured(None, "")
 
@@ -11,10 +11,10 @@ _NOTHING = measured(None, "")
 def print_comparisons(rows: Sequence[Comparison]) -> None:
     """Print a row for each model and rung."""
     table = Listing(
-        "MODEL", prose("RUNG"), "REGION", figure("REPLICAS"), figure("PREDICTED MS"),
+        "MODEL", prose("RUNG"), Column("REGION", 1), figure("REPLICAS", 2), figure("PREDICTED MS"),
         figure("MEASURED MS"), figure("FACTOR"), figure("95 % INTERVAL"),
-        figure("PLANNER MS", spare=1), figure("BATCH", spare=1), figure("TTFT MS", spare=2),
-        figure("QUEUE MS", spare=2), figure("CACHED", spare=2), prose("VERDICT"),
+        figure("PLANNER MS", 3), figure("BATCH", 4), figure("TTFT MS", 4),
+        figure("QUEUE MS", 4), figure("CACHED", 4), prose("VERDICT"),
     )  # fmt: skip
     for row in rows:
         table.add_row(*_cells(row))

@@ -69,9 +69,11 @@ def settings_of(
             if dialect is engines.VLLM:
                 return _without_adapters(deploy(vllm_flags.parse(argv), environment))
             if dialect.title == "SGLang":
-                return sglang_flags.settle(argv, environment).deployment
+                made = sglang_flags.settle(argv, environment).deployment
+                return replace(made, program=dialect.title)
             if dialect.title == "Text Generation Inference":
-                return tgi_flags.settle(argv, environment).deployment
+                made = tgi_flags.settle(argv, environment).deployment
+                return replace(made, program=dialect.title)
         except (EngineError, ConfigError, ValueError) as error:
             reason = " ".join(str(error).split())[:200]
         except SystemExit:

@@ -73,7 +73,7 @@ def include_calibration(file: str | None, stack: str | None = None) -> None:
         raise CommandError(f"--calibration: {file}: {error}") from None
     for entry in found.entries:
         errors.print(
-            f"calibrated: {name_of(entry)}: {entry.tpot_ms:g} ms between tokens at"
+            f"calibrated: {name_of(entry)}: {entry.tpot_ms:.4g} ms between tokens at"
             f" {entry.batch:.1f} sequences, {entry.step_factor:g} times the engine model's"
             f" ({entry.measured[:10]})",
             soft_wrap=True,
@@ -86,8 +86,8 @@ def entry_of(calibration: Calibration, engine: Deployment) -> Entry | None:
     """Return the entry of an engine; weights in a bucket are known by the shape of their model."""
     label = engine.surroundings.accelerator.name
     for each in calibration.entries:
-        hardware = (each.accelerator, each.chips, each.precision)
-        if hardware != (label, engine.chips, precision_of(engine.shape.bits)):
+        known = (each.engine, each.accelerator, each.chips, each.precision)
+        if known != (engine.program, label, engine.chips, precision_of(engine.shape.bits)):
             continue
         try:
             measured = replace(shape_of(each.model), bits=engine.shape.bits)

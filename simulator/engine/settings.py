@@ -126,6 +126,8 @@ class Deployment:
     runtime_lora: bool = False
     chat_template: str | None = None
     """Template of `--chat-template`; None: that of the weights."""
+    program: str = "vLLM"
+    """Title of the server whose settings these are, as in the catalog of engines."""
     step_factor: float = 1.0
     """Measured time of a step over the modeled one (`gke-inference calibrate`)."""
 

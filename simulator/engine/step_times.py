@@ -3,7 +3,8 @@
 In a period of T seconds, running sequences wait S seconds for D tokens. By Little's law, S/T
 sequences run on average. With a Poisson number of them, as the planner assumes as well, an engine
 that computes has m / (1 - exp(-m)) sequences for m = S/T, and so makes D divided by this many
-steps. Some steps also compute a prompt. The model's time of these steps, weighted by their tokens,
+steps. Some steps also compute a prompt: of those that arrive, a share of exp(-m) finds no running
+sequence that would wait for it. The model's time of these steps, weighted by their tokens,
 is what the sum of the times between tokens should have grown by. No engine has to count its steps.
 """
 
@@ -45,9 +46,14 @@ class Period:
         return self.between_seconds / self.seconds
 
     @property
+    def busy(self) -> float:
+        """Share of the time with running sequences, and of the prompts that find some."""
+        return -math.expm1(-self.running)
+
+    @property
     def batch(self) -> float:
         """Mean sequences per step; 1 at least, 0 for an engine that made no token."""
-        return self.running / -math.expm1(-self.running) if self.running > 0 else 0.0
+        return self.running / self.busy if self.running > 0 else 0.0
 
     @property
     def spread(self) -> float:
@@ -125,8 +131,9 @@ def _expected(period: Period, cost: CostModel, context: float, chunk: int) -> fl
     """Return the sum of the times between tokens that the model has for a period."""
     batch = period.batch
     each = period.computed_tokens / period.prompts if period.prompts else 0.0
-    parts = max(1, math.ceil(each / max(chunk - batch, 1)))
-    wanted = period.prompts * parts
+    # mean of prompts whose lengths differ widely: the last part of each is half full
+    parts = max(1.0, each / max(chunk - batch, 1) + 0.5)
+    wanted = period.prompts * parts * period.busy
     mixed = period.steps * -math.expm1(-wanted / period.steps)  # prompts that share a step
     total = 0.0
     spread = period.spread

@@ -202,6 +202,7 @@ def test_an_engine_is_found_by_the_shape_of_its_model(l4: Deployment) -> None:
     )
     assert entry_of(known, l4) == known.entries[0]
     assert entry_of(known, replace(l4, shape=replace(l4.shape, bits=8))) is None
+    assert entry_of(known, replace(l4, program="SGLang")) is None
 
 
 def _run(*arguments: str) -> tuple[str, str]:
