@@ -22,12 +22,16 @@ from twin.host.ports import free_port, listens
 pytestmark = pytest.mark.needs_tools
 ANSWER = 300
 """Tokens of an answer to its end."""
-AT_ONCE = 24
+AT_ONCE = 64
+SHORT = 200
 PROMPT = "Which keys open which doors? "
 
 
 class Engine:
-    """A simulated engine at half its speed, so that a busy machine keeps up with it."""
+    """A simulated engine with about 60 tokens per second for each client.
+
+    A busy machine notices a client that has gone after some ten milliseconds.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.port = free_port()
@@ -39,7 +43,7 @@ class Engine:
         settings = {"ACCELERATOR": "tpu-v6e-slice", "CHIPS": "4", "POD_IP": "127.0.0.1"}
         variables = {f"GKE_INFERENCE_SIM_{name}": value for name, value in settings.items()}
         with (folder / "engine.log").open("wb") as log:
-            environment = {**os.environ, **variables, "GKE_INFERENCE_SIM_SPEED": "0.5"}
+            environment = {**os.environ, **variables, "GKE_INFERENCE_SIM_SPEED": "0.2"}
             self._process = subprocess.Popen(argv, env=environment, stdout=log, stderr=log)
         until(lambda: listens(self.port))
 
@@ -109,7 +113,7 @@ def ask_all(world: World, clients: list[Client]) -> None:
     until(lambda: len(world.records()) == before + len(clients))
 
 
-@pytest.mark.parametrize("count", [200, pytest.param(1000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("count", [SHORT, pytest.param(1000, marks=pytest.mark.soak)])
 def test_records_agree_with_the_engine_although_three_in_ten_clients_leave_their_streams(
     world, engine, count
 ):
@@ -121,7 +125,9 @@ def test_records_agree_with_the_engine_although_three_in_ten_clients_leave_their
     prompts, answers = engine.tokens()
     assert sum(one["prompt_tokens"] for one in records) == prompts
     made = sum(one["completion_tokens"] for one in records)
-    assert Compared("llama", "completion", made, answers).verdict == "yes", (made, answers)
+    row = Compared("llama", "completion", made, answers)
+    # a token more for each client, until the engine has noticed, are few only among many tokens
+    assert row.verdict == "yes" if count > SHORT else row.agrees, (made, answers)
     assert sum(one["completion_tokens"] < ANSWER for one in records) >= count // 4
 
 
@@ -132,7 +138,7 @@ def test_whole_answers_that_nobody_waits_for_cost_about_what_the_engine_generate
     known = engine.tokens()[1]
     chance = random.Random(4)
     clients = [Client(at) for at in range(100, 240)]
-    clients += [Client(at, seconds=chance.uniform(0.5, 3)) for at in range(60)]
+    clients += [Client(at, seconds=chance.uniform(1, 4.5)) for at in range(60)]
     ask_all(world, clients)
     answers = engine.tokens()[1] - known
     records = world.records()[60:]
