@@ -91,11 +91,15 @@ func (r *Rates) Elapsed(model string, size Size, took time.Duration) int64 {
 	return min(size.MostAnswer, int64(math.Ceil(made)))
 }
 
-// Since returns how many tokens a request has generated since some time, at least: 0 while nothing is
-// measured. Reading a prompt is part of the measured time of answers, so that the speed is the lowest one.
-func (r *Rates) Since(model string, size Size, took time.Duration) int64 {
+// inFlight is the number of tokens of each answer that an engine has generated, and the gateway not yet passed
+// on, when a client leaves.
+const inFlight = 2
+
+// Since returns how many tokens a request has probably generated since its last event, and 0
+// while nothing is measured. isMore is whether they are more than a gateway has under way.
+func (r *Rates) Since(model string, size Size, took time.Duration) (tokens int64, isMore bool) {
 	made, _ := r.made(model, size, took)
-	return int64(made)
+	return int64(math.Round(made)), made > float64(inFlight*size.Sequences)
 }
 
 func (r *Rates) made(model string, size Size, took time.Duration) (tokens float64, isKnown bool) {
