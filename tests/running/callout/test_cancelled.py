@@ -23,7 +23,6 @@ pytestmark = pytest.mark.needs_tools
 ANSWER = 150
 """Tokens of an answer to its end."""
 AT_ONCE = 64
-SHORT = 200
 PROMPT = "Which keys open which doors? "
 
 
@@ -113,7 +112,7 @@ def ask_all(world: World, clients: list[Client]) -> None:
     until(lambda: len(world.records()) == before + len(clients))
 
 
-@pytest.mark.parametrize("count", [SHORT, pytest.param(1000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("count", [200, pytest.param(1000, marks=pytest.mark.soak)])
 def test_records_agree_with_the_engine_although_three_in_ten_clients_leave_their_streams(
     world, engine, count
 ):
@@ -127,8 +126,7 @@ def test_records_agree_with_the_engine_although_three_in_ten_clients_leave_their
     assert sum(one["prompt_tokens"] for one in records) == prompts
     made = sum(one["completion_tokens"] for one in records)
     row = Compared("llama", "completion", made, answers)
-    # a token more for each client, until the engine has noticed, are few only among many tokens
-    assert row.verdict == "yes" if count > SHORT else row.agrees, (made, answers)
+    assert row.agrees, (made, answers)  # within 0.1 percent, or 100 of the fewer tokens
     assert sum(one["completion_tokens"] < ANSWER for one in records) >= count // 4
 
 
