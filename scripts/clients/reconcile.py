@@ -65,7 +65,7 @@ class Compared:
         if apart <= SLACK:
             return f"within {SLACK} tokens"
         rest = apart - max(SLACK, TOLERANCE * max(self.counted, self.recorded))
-        # an engine counts a prompt with its first token; here it counts earlier
+        # an engine counts a prompt with the first token; a client may have left before
         is_unread = self.kind == "prompt" and self.recorded > self.counted
         allowed = self.estimated * (1 if is_unread else ESTIMATE_TOLERANCE)
         return "within the estimates" if rest <= allowed else "no"

@@ -39,7 +39,14 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     app = application(rails, Metrics())
     logs.say(logging.INFO, "serving", phases=list(rails.phases), port=given.port)
-    web.run_app(app, host=given.address or None, port=given.port, print=None, access_log=None)
+    web.run_app(
+        app,
+        host=given.address or None,
+        port=given.port,
+        print=None,
+        access_log=None,
+        handler_cancellation=True,  # nobody waits for the check of a request that is gone
+    )
     return 0
 
 

@@ -5,7 +5,10 @@ they were written for and nothing else.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
+from typing import TypeVar
+
+_Result = TypeVar("_Result")
 
 _VERBS = r"(?:ignore|disregard|forget|override|bypass|skip)"
 _BEFORE = r"(?:previous|prior|above|earlier|preceding|foregoing|system|initial|original)"
@@ -28,23 +31,79 @@ _INJECTIONS = tuple(
 _INVISIBLE = re.compile(r"[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
 
 
+_PART = 16 << 10
+"""Characters that are read at once: some milliseconds, in which a server does nothing else."""
+_LONGEST = 1 << 10
+"""More characters than any pattern can match."""
+
+
 def find_prompt_injection(text: str) -> bool:
     """Return whether a text tries to replace the instructions of a model, in English.
 
     Invisible characters and line breaks between the words do not hide it.
     """
-    plain = " ".join(_INVISIBLE.sub("", text).split())
-    return any(pattern.search(plain) for pattern in _INJECTIONS)
+    return result_of(search_prompt_injection(text))
 
 
 def mask_personal_data(text: str) -> str:
     """Return a text with e-mail addresses, IBANs, payment cards and telephone numbers masked."""
+    return result_of(masking_personal_data(text))
+
+
+def result_of(steps: Generator[None, None, _Result]) -> _Result:
+    """Return the result of work in steps."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            return done.value
+
+
+def search_prompt_injection(text: str) -> Generator[None, None, bool]:
+    """Do the work of `find_prompt_injection` in steps, between which others can run."""
+    plain = " ".join(_INVISIBLE.sub("", text).split())
+    for pattern in _INJECTIONS:
+        for found in _found(pattern, plain):
+            if found is not None:
+                return True
+            yield
+    return False
+
+
+def masking_personal_data(text: str) -> Generator[None, None, str]:
+    """Do the work of `mask_personal_data` in steps, between which others can run."""
     for pattern, mask, holds in _KINDS:
-        text = pattern.sub(
-            lambda found, mask=mask, holds=holds: mask if holds(found.group()) else found.group(),
-            text,
-        )
+        parts: list[str] = []
+        last = 0
+        for found in _found(pattern, text):
+            if found is None:
+                yield
+            elif holds(found.group()):
+                parts += [text[last : found.start()], mask]
+                last = found.end()
+        text = "".join([*parts, text[last:]])
     return text
+
+
+def _found(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str] | None]:
+    """Yield what a pattern matches, as `finditer` does, and None after each part of the text."""
+    at, pause = 0, _PART
+    while at <= len(text):
+        if at >= pause:
+            pause = at + _PART
+            yield None
+        end = min(len(text), at + _PART)
+        found = pattern.search(text, at, end)
+        if found is None:
+            if end == len(text):
+                return
+            at = end - _LONGEST
+            pause = at
+        elif end < len(text) and at < found.start() and end - _LONGEST < found.end():
+            at = found.start()  # the end of the part may have cut it
+        else:
+            yield found
+            at = max(found.end(), at + 1)
 
 
 def _is_card(text: str) -> bool:

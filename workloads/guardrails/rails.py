@@ -5,12 +5,14 @@ import hashlib
 import importlib
 import os
 from collections import OrderedDict
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from . import detectors
 
+_Result = TypeVar("_Result")
 PHASES: Final = ("input", "output")
 ALLOW: Final = "allow"
 BLOCK: Final = "block"
@@ -144,8 +146,18 @@ class Rails:
 
 async def _find_prompt_injection(text: str, role: str = "user") -> bool:
     """Look for an injection, except in an application's own instructions."""
-    return role not in _INSTRUCTIONS and detectors.find_prompt_injection(text)
+    return role not in _INSTRUCTIONS and await _result(detectors.search_prompt_injection(text))
 
 
 async def _mask_personal_data(text: str) -> str:
-    return detectors.mask_personal_data(text)
+    return await _result(detectors.masking_personal_data(text))
+
+
+async def _result(steps: Generator[None, None, _Result]) -> _Result:
+    """Return the result of a detector; other requests and the probes have their turn meanwhile."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            return done.value
+        await asyncio.sleep(0)

@@ -20,26 +20,29 @@ from tests.running.callout.world import World, bearer, until
 from twin.host.ports import free_port, listens
 
 pytestmark = pytest.mark.needs_tools
-ANSWER = 300
+ANSWER = 150
 """Tokens of an answer to its end."""
-AT_ONCE = 24
+AT_ONCE = 64
 PROMPT = "Which keys open which doors? "
 
 
 class Engine:
-    """A simulated engine at half its speed, so that a busy machine keeps up with it."""
+    """A simulated engine on two L4 GPUs: about 35 tokens per second for each client.
+
+    A busy machine notices a client that has gone after some ten milliseconds.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.port = free_port()
         argv = [
             *(sys.executable, "-m", "simulator.server", "--enable-force-include-usage"),
             *("--model=/mnt/buckets/acme-models/llama-3.1-8b", "--served-model-name=llama"),
-            *(f"--port={self.port}", "--tensor-parallel-size=4", "--max-model-len=8192"),
+            *(f"--port={self.port}", "--tensor-parallel-size=2", "--max-model-len=2048"),
         ]
-        settings = {"ACCELERATOR": "tpu-v6e-slice", "CHIPS": "4", "POD_IP": "127.0.0.1"}
+        settings = {"ACCELERATOR": "nvidia-l4", "CHIPS": "2", "POD_IP": "127.0.0.1"}
         variables = {f"GKE_INFERENCE_SIM_{name}": value for name, value in settings.items()}
         with (folder / "engine.log").open("wb") as log:
-            environment = {**os.environ, **variables, "GKE_INFERENCE_SIM_SPEED": "0.5"}
+            environment = {**os.environ, **variables}
             self._process = subprocess.Popen(argv, env=environment, stdout=log, stderr=log)
         until(lambda: listens(self.port))
 
@@ -114,6 +117,7 @@ def test_records_agree_with_the_engine_although_three_in_ten_clients_leave_their
     world, engine, count
 ):
     world.start()
+    ask_all(world, [Client(at) for at in range(count, count + 8)])  # the gate learns their speed
     chance = random.Random(count)
     left = {at: chance.randrange(1, ANSWER - 10) for at in range(count * 3 // 10)}
     ask_all(world, [Client(at, events=left.get(at, 0)) for at in range(count)])
@@ -121,7 +125,8 @@ def test_records_agree_with_the_engine_although_three_in_ten_clients_leave_their
     prompts, answers = engine.tokens()
     assert sum(one["prompt_tokens"] for one in records) == prompts
     made = sum(one["completion_tokens"] for one in records)
-    assert Compared("llama", "completion", made, answers).verdict == "yes", (made, answers)
+    row = Compared("llama", "completion", made, answers)
+    assert row.agrees, (made, answers)  # within 0.1 percent, or 100 of the fewer tokens
     assert sum(one["completion_tokens"] < ANSWER for one in records) >= count // 4
 
 
@@ -132,7 +137,7 @@ def test_whole_answers_that_nobody_waits_for_cost_about_what_the_engine_generate
     known = engine.tokens()[1]
     chance = random.Random(4)
     clients = [Client(at) for at in range(100, 240)]
-    clients += [Client(at, seconds=chance.uniform(0.5, 3)) for at in range(60)]
+    clients += [Client(at, seconds=chance.uniform(0.5, 3.5)) for at in range(60)]
     ask_all(world, clients)
     answers = engine.tokens()[1] - known
     records = world.records()[60:]

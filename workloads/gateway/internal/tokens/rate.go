@@ -9,6 +9,10 @@ import (
 // keptPart is the weight of all earlier answers when a new one is observed: the last 20 count most.
 const keptPart = 0.95
 
+// longAnswer is the number of tokens from which the time of an answer is mostly that of its tokens. A client
+// that asks for single tokens after long prompts must not make a model seem slow, for whose answers it leaves.
+const longAnswer = 16
+
 // Rates are what complete answers of each model tell about those that end early: the speed at which it
 // generates one answer, and how many tokens its prompts really have for each that was estimated. Waiting in
 // a queue and reading the prompt are part of the time.
@@ -18,9 +22,29 @@ type Rates struct {
 }
 
 type rate struct {
-	tokens, seconds float64
+	// long is the speed of long answers, short that of others, which counts while there are no long ones.
+	long, short speed
 	// prompt and estimated are the tokens of prompts by the engine's count and by this package's.
 	prompt, estimated float64
+}
+
+type speed struct{ tokens, seconds float64 }
+
+func (s *speed) observe(tokens float64, took time.Duration) {
+	s.tokens = s.tokens*keptPart + tokens
+	s.seconds = s.seconds*keptPart + took.Seconds()
+}
+
+// made returns the tokens of several answers after some time, and false while nothing is measured.
+func (r *rate) made(took time.Duration, answers int64) (tokens float64, isKnown bool) {
+	of := r.long
+	if of.seconds == 0 {
+		of = r.short
+	}
+	if of.seconds == 0 {
+		return 0, false
+	}
+	return of.tokens / of.seconds * took.Seconds() * float64(answers), true
 }
 
 // Observe takes a complete answer of a model with the tokens that the engine counted.
@@ -32,8 +56,11 @@ func (r *Rates) Observe(model string, size Size, prompt, completion int64, took 
 	}
 	seen := r.known[model]
 	if completion > 0 && size.Sequences > 0 && took > 0 {
-		seen.tokens = seen.tokens*keptPart + float64(completion)/float64(size.Sequences)
-		seen.seconds = seen.seconds*keptPart + took.Seconds()
+		of := &seen.short
+		if completion >= longAnswer*size.Sequences {
+			of = &seen.long
+		}
+		of.observe(float64(completion)/float64(size.Sequences), took)
 	}
 	if prompt > 0 && size.Prompt > 0 && size.IsText {
 		seen.prompt = seen.prompt*keptPart + float64(prompt)
@@ -57,24 +84,27 @@ func (r *Rates) Prompt(model string, size Size) int64 {
 // Elapsed returns how many tokens a request has generated after some time: what the model generates in
 // this time, and at most what the request can use, which is the result while nothing is measured.
 func (r *Rates) Elapsed(model string, size Size, took time.Duration) int64 {
-	r.mu.Lock()
-	known := r.known[model]
-	r.mu.Unlock()
-	if known.seconds == 0 {
+	made, isKnown := r.made(model, size, took)
+	if !isKnown {
 		return size.MostAnswer
 	}
-	made := math.Ceil(known.tokens / known.seconds * took.Seconds() * float64(size.Sequences))
-	return min(size.MostAnswer, int64(made))
+	return min(size.MostAnswer, int64(math.Ceil(made)))
 }
 
-// Since returns how many tokens a request has generated since some time, at least: 0 while nothing is
-// measured. Reading a prompt is part of the measured time of answers, so that the speed is the lowest one.
-func (r *Rates) Since(model string, size Size, took time.Duration) int64 {
+// inFlight is the number of tokens of each answer that an engine has generated, and the gateway not yet passed
+// on, when a client leaves.
+const inFlight = 2
+
+// Since returns how many tokens a request has probably generated since its last event, and 0
+// while nothing is measured. isMore is whether they are more than a gateway has under way.
+func (r *Rates) Since(model string, size Size, took time.Duration) (tokens int64, isMore bool) {
+	made, _ := r.made(model, size, took)
+	return int64(math.Round(made)), made > float64(inFlight*size.Sequences)
+}
+
+func (r *Rates) made(model string, size Size, took time.Duration) (tokens float64, isKnown bool) {
 	r.mu.Lock()
 	known := r.known[model]
 	r.mu.Unlock()
-	if known.seconds == 0 {
-		return 0
-	}
-	return int64(known.tokens / known.seconds * took.Seconds() * float64(size.Sequences))
+	return known.made(took, size.Sequences)
 }

@@ -45,7 +45,7 @@ type Size struct {
 	Most, MostPrompt, MostAnswer int64
 	// Prompt is the probable number of tokens of the prompts. It is exact for token IDs.
 	Prompt int64
-	// Sequences is the number of answers that are generated at the same time.
+	// Sequences is the number of answers that the client gets, which are generated at the same time.
 	Sequences int64
 	// Choices is the number of answers to each prompt that the client gets.
 	Choices int64
@@ -176,7 +176,7 @@ func (r *reader) size(bytes int64) Size {
 		r.prompts = []prompt{{}}
 	}
 	found := Size{
-		IsLimited: r.hasLimit, Sequences: r.choices * int64(len(r.prompts)), Choices: r.shown, IsText: !r.fills && !r.hasOthers,
+		IsLimited: r.hasLimit, Sequences: r.shown * int64(len(r.prompts)), Choices: r.shown, IsText: !r.fills && !r.hasOthers,
 	}
 	generates := r.isChat || r.path == paths.Completions
 	for _, one := range r.prompts {

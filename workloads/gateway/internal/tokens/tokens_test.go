@@ -257,3 +257,18 @@ func TestAnAnswerThatNobodyWaitedForCostsTheTimeThatItHeldItsEngine(t *testing.T
 		t.Errorf("got %d for another model", got)
 	}
 }
+
+func TestAClientCannotMakeAModelSeemSlowToPayLessForTheAnswersThatItLeaves(t *testing.T) {
+	rates := Rates{}
+	rates.Observe("m", Size{Sequences: 1}, 0, 100, 2*time.Second)
+	for range 100 {
+		rates.Observe("m", Size{Sequences: 1}, 0, 1, 5*time.Second) // single tokens after long prompts
+	}
+	if got := rates.Elapsed("m", Size{MostAnswer: 4000, Sequences: 1}, 4*time.Second); got != 200 {
+		t.Errorf("got %d", got)
+	}
+	size, err := Of("/v1/completions", []byte(`{"prompt":["a","b"],"n":2,"best_of":1024,"max_tokens":1}`), Model{Context: 1000})
+	if err != nil || size.Sequences != 4 || size.Choices != 2 || size.MostAnswer != 2048 {
+		t.Errorf("engines that do not know best_of generate n answers: got %+v, %v", size, err)
+	}
+}

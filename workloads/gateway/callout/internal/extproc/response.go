@@ -262,9 +262,9 @@ func (e *exchange) used(isComplete bool) (used openai.Usage, isEstimated bool) {
 		used.Completion = e.elapsed()
 	case e.answer.HasBegun():
 		// a client that reads slowly, or a tool call that is sent as a whole, holds back what is generated
-		if since := e.Rates.Since(e.request.Model, size, time.Since(e.heard)); since > 0 {
-			used.Completion, isCounted = used.Completion+since, false
-		}
+		since, isMore := e.Rates.Since(e.request.Model, size, time.Since(e.heard))
+		used.Completion = min(used.Completion+since, max(used.Completion, size.MostAnswer))
+		isCounted = isCounted && !isMore
 	}
 	return e.estimated(used, isCounted)
 }
