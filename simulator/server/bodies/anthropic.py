@@ -185,8 +185,9 @@ def _function(tool: Json) -> Json:
 
 
 def _format(body: Json) -> Json | None:
-    wanted: Json = (body.get("output_config") or {}).get("format") or {}
-    schema = wanted.get("schema")
+    config: Json = body.get("output_config") or {}
+    wanted: Json = config.get("format") or {}
+    schema: Json | None = wanted.get("schema")
     if not schema:
         return None
     return {"type": "json_schema", "json_schema": {"name": "json_schema", "schema": schema}}
@@ -294,7 +295,7 @@ class MessageWriter:
             content.append(self._called(arguments))
         elif said:
             content.append({"type": "text", "text": said})
-        message = {
+        message: Json = {
             "id": self.id,
             "type": "message",
             "role": "assistant",
@@ -329,7 +330,7 @@ class MessageWriter:
 
     def beginning(self) -> Iterator[bytes]:
         """Yield the events before the first token."""
-        message = {
+        message: Json = {
             "id": self.id,
             "type": "message",
             "role": "assistant",

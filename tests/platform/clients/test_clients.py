@@ -114,16 +114,19 @@ def check_apis(paths: TwinPaths, endpoint: str, key: str, assistant: openai.Open
     """Use the APIs of messages and responses, and find what they used in the records."""
     speaker = make(endpoint, key)
     tokens = apis.use_responses(assistant) + apis.use_messages(speaker)
-    records = [one for one in usage(paths) if one["model"] == apis.MODEL and one["status"] == 200]
-    assert sum(one["completion_tokens"] for one in records) == tokens
-    assert not any(one["estimated"] for one in records)
+
+    def records(*, estimated: bool) -> list[dict[str, Any]]:
+        mine = [one for one in usage(paths) if one["key_id"] == key.split("_")[1]]
+        mine = [one for one in mine if one["model"] == apis.MODEL and one["status"] == 200]
+        return [one for one in mine if one["estimated"] is estimated]
+
+    def recorded() -> bool:
+        return sum(one["completion_tokens"] for one in records(estimated=False)) == tokens
+
+    eventually(recorded, 30)
     apis.leave_a_message(speaker)
-
-    def left() -> dict[str, Any] | None:
-        found = [one for one in usage(paths) if one["model"] == apis.MODEL and one["estimated"]]
-        return found[0] if found else None
-
-    assert 0 < eventually(left, 30)["completion_tokens"] < 4000
+    (left,) = eventually(lambda: records(estimated=True), 30)
+    assert 0 < left["completion_tokens"] < 4000
     assert apis.refusals(speaker) == [
         ("NotFoundError", "not_found_error"),
         ("BadRequestError", "invalid_request_error"),

@@ -46,7 +46,7 @@ def test_a_message_has_text_and_usage_and_says_why_it_ends():
 
 
 def test_cached_tokens_are_no_input_tokens():
-    long = [{"role": "user", "content": "the same words " * 200}]
+    long: Any = [{"role": "user", "content": "the same words " * 200}]
 
     async def use(client: Any, _engine: Engine) -> Any:
         async with AsyncAnthropic(base_url=str(client.make_url("")), api_key="-") as api:
