@@ -11,7 +11,7 @@ client.
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -71,36 +71,8 @@ def record(events: Iterable[Event], scenario: str, speed: float) -> dict[str, An
             ]
             for (region, name), points in curves.items()
         },
-        "start_seconds": {name: _usual(each) for name, each in starts.items()}
-        | dict(_restarts(found, begun)),
+        "start_seconds": {name: _usual(each) for name, each in starts.items()},
     }
-
-
-def _restarts(found: Sequence[Event], begun: float) -> Iterator[tuple[str, float]]:
-    """Yield the programs that a lost zone stopped, and how long they took to run again.
-
-    That is what takes real time: removing the lost node, and from a new node to the next answer.
-    """
-    events = iter([event for event in found if event["time"] > begun])
-    lost = _next(events, "node.notice", "zone is down")
-    refused = _next(events, "answer.refused")
-    waiting: dict[str, float] = {}
-    node: float | None = None
-    for event in events if lost is not None and refused is not None else ():
-        if event["kind"] == "answer.ok" and node is not None:
-            for name, since in waiting.items():
-                seconds = event["time"] - node + since - (lost or event)["time"]
-                yield name, round(seconds, 2)
-            return
-        if event["kind"] == "pod.pending" and node is None:
-            name = workload_of(str(event["subject"])).removeprefix("pods of ")
-            waiting.setdefault(name, event["time"])
-        if event["kind"] == "node.ready" and waiting and node is None:
-            node = event["time"]
-
-
-def _next(events: Iterator[Event], kind: str, message: str = "") -> Event | None:
-    return next((e for e in events if e["kind"] == kind and message in str(e["message"])), None)
 
 
 def _usual(starts: Sequence[tuple[float, float]]) -> float:

@@ -51,7 +51,7 @@ def as_on_twin(
         platform: The platform.
         scenario: The scenario.
         start_seconds: Real time that a process of a workload took to start, which does not depend
-            on the twin's speed; of a program of the gateway, with the removal of its lost node.
+            on the twin's speed.
         speed: Speed of the twin's clock.
     """
     rules = Rules(speed)
@@ -68,17 +68,10 @@ def as_on_twin(
         )
         for each in platform.workloads
     )
-    programs = tuple(
-        replace(each, starts_seconds=start_seconds[each.name] * speed)
-        if each.name in start_seconds
-        else each
-        for each in platform.programs
-    )
     return replace(
         platform,
         times=Times(rules, scrape, sync, _STEP),
         workloads=workloads,
-        programs=programs,
         world=scenario.start,
         steps=scenario.steps,
     )
