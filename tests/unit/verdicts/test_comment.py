@@ -351,7 +351,7 @@ def test_the_verdict_is_data_for_another_program_and_keeps_its_exit_code(monkeyp
     with pytest.raises(typer.Exit) as ended:
         command.verdict("main", Path(), None, output=form)
     body = yaml.safe_load(capsys.readouterr().out)
-    assert (ended.value.exit_code, body["verdict"]) == (1, "destroys")
+    assert (ended.value.exit_code, body["verdict"]) == (1, "blocked")
     assert body["stacks"]["dev"]["changes"][0]["name"] == "acme"
 
 
