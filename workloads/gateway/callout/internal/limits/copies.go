@@ -40,7 +40,8 @@ func (l *Limiter) replicate(ctx context.Context, s *store, now time.Time) error 
 		mine.readUntil = time.Time{}
 	}
 	generation, others, err := exchange(ctx, s, l.prefix, month, mine.readUntil, changed, now)
-	if err == nil && mine.generation != "" && generation != mine.generation {
+	isLost := err == nil && mine.generation != "" && generation != mine.generation
+	if isLost {
 		others = l.teams(month)
 	}
 	if err == nil {
@@ -48,6 +49,11 @@ func (l *Limiter) replicate(ctx context.Context, s *store, now time.Time) error 
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if isLost { // the store has forgotten that their ledgers ever changed
+		for _, team := range others {
+			l.copies.changed[team] = struct{}{}
+		}
+	}
 	if err != nil {
 		for team := range changed {
 			l.copies.changed[team] = struct{}{}
@@ -159,7 +165,6 @@ func (l *Limiter) compare(ctx context.Context, s *store, team, month string, rea
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.copies.changed[team] = struct{}{} // the store has forgotten that it ever changed
 	if account.month == month {
 		account.known.see(known{found[0], found[1], found[2], found[3]})
 	}
