@@ -30,9 +30,6 @@ def use_responses(client: openai.OpenAI) -> int:
     items: Any = [{"role": "user", "content": QUESTION}, *(item.to_dict() for item in whole.output)]
     items.append({"role": "user", "content": "And the north?"})
     again = client.responses.create(model=MODEL, input=items, max_output_tokens=8)
-    with pytest.raises(openai.BadRequestError) as refused:
-        client.responses.create(model=MODEL, input="And now?", previous_response_id=whole.id)
-    assert refused.value.code == "previous_response_not_found"
     used = [whole.usage, last.response.usage, again.usage]
     return sum(usage.output_tokens for usage in used if usage is not None)
 
