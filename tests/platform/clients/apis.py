@@ -30,9 +30,6 @@ def use_responses(client: openai.OpenAI) -> int:
     items: Any = [{"role": "user", "content": QUESTION}, *(item.to_dict() for item in whole.output)]
     items.append({"role": "user", "content": "And the north?"})
     again = client.responses.create(model=MODEL, input=items, max_output_tokens=8)
-    with pytest.raises(openai.BadRequestError) as refused:
-        client.responses.create(model=MODEL, input="And now?", previous_response_id=whole.id)
-    assert refused.value.code == "previous_response_not_found"
     used = [whole.usage, last.response.usage, again.usage]
     return sum(usage.output_tokens for usage in used if usage is not None)
 
@@ -45,7 +42,10 @@ def use_messages(client: anthropic.Anthropic) -> int:
     assert (whole.usage.input_tokens, whole.usage.output_tokens) == (counted, 8)
     with client.messages.stream(**asked, max_tokens=8) as stream:
         streamed = stream.get_final_message()
-    assert streamed.content == whole.content
+    said = [
+        [block.text for block in one.content if block.type == "text"] for one in (whole, streamed)
+    ]
+    assert said[0] == said[1] != []
     tool: Any = {"name": "open", "input_schema": SCHEMA}
     forced: Any = {"tools": [tool], "tool_choice": {"type": "tool", "name": "open"}}
     call = client.messages.create(**asked, max_tokens=100, **forced)
