@@ -53,6 +53,8 @@ def gateway_args(
     )
     if backend_names := sorted(backends):
         args["backend_names"] = backend_names
+    if region.gate is not None and (headers := region.gate.clients.credential_headers):
+        args["credential_headers"] = list(headers)
     if region.batches is not None:
         args["has_batches"] = True
     if gateway.certificate is not None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from gke_inference.clients.people import IAP_HEADER
 from infra.stack import (
     AnswerCache,
     Clients,
@@ -36,6 +37,16 @@ class ClientsPlan:
     """Node type of the counter store."""
     cached_names: tuple[str, ...]
     """Names of models and adapters whose answers are cached, sorted."""
+
+    @property
+    def credential_headers(self) -> tuple[str, ...]:
+        """Headers of which a request needs one. None where a client can do without."""
+        clients = self.settings
+        if clients.anonymous is not None or clients.certificates is not None:
+            return ()
+        people = {IAP_HEADER} if clients.people is not None else set[str]()
+        tokens = {issuer.header for issuer in clients.issuers}
+        return tuple(sorted({"authorization", "x-api-key"} | people | tokens))
 
 
 @dataclass(frozen=True)

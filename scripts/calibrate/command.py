@@ -17,7 +17,6 @@ from scripts.calibrate.comparing import Comparison, compared, pooled
 from scripts.calibrate.series import SCRAPE_SECONDS, counters, engines, together
 from scripts.calibrate.show import print_comparisons
 from scripts.calibrate.sources import (
-    BEARER_VARIABLE,
     Server,
     server_of,
     sites_in_cloud,
@@ -52,7 +51,8 @@ def calibrate(
     token_file: Annotated[
         Path | None,
         typer.Option(
-            help=f"File with a bearer token for --prometheus. Default: {BEARER_VARIABLE}, if set."
+            help="File with a bearer token for --prometheus. Default: the token in the"
+            " environment, if there is one."
         ),
     ] = None,
     ca_file: Annotated[

@@ -12,6 +12,7 @@ from gke_inference.catalogue.engine_metrics import SCHEDULED_REPLICAS, cloud_mon
 from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.clients.settings import Priority
+from gke_inference.cluster.settings import ClusterMode
 from infra.estimate.cold_starts import starts
 from infra.plan import Plan, RegionPlan, ServedModel
 from infra.plan.backends import fallback_of
@@ -19,6 +20,7 @@ from infra.plan.clients import limits_in
 from infra.stack import Fleet, Task
 from infra.stack import Front as FrontKind
 from planner.choice.coldstart import ENGINE_STAGES, POD_STAGES
+from policies.framework.reading import CLUSTER, NODE_POOL
 from scripts.rehearse.engine_settings import GROUP, NotSimulatedError, settings_of, template_of
 from scripts.terminal.console import CommandError
 from simulator.engine.settings import Deployment
@@ -49,8 +51,6 @@ from twin.world.capacity import StockLine, World
 from twin.world.regions import default_zones
 from twin.world.rules import Rules
 
-_NODE_POOL = "gcp:container/nodePool:NodePool"
-_CLUSTER = "gcp:container/cluster:Cluster"
 _BACKEND = "gcp:compute/backendService:BackendService"
 _REPLICAS = "gke-inference/replicas"
 _EXTENSIONS = ("GCPRoutingExtension", "GCPTrafficExtension")
@@ -253,9 +253,9 @@ class _Describer:
         created = Surge()
         for state in self._states:
             inputs: JsonObject = state.get("inputs") or {}
-            if state["type"] == _NODE_POOL and inputs.get("cluster") == region.cluster_name:
+            if state["type"] == NODE_POOL and inputs.get("cluster") == region.cluster_name:
                 by_pool[str(inputs["name"])] = _surge(part(inputs, "upgradeSettings"), Surge(1, 0))
-            elif state["type"] == _CLUSTER and inputs.get("name") == region.cluster_name:
+            elif state["type"] == CLUSTER and inputs.get("name") == region.cluster_name:
                 defaults = part(part(inputs, "clusterAutoscaling"), "autoProvisioningDefaults")
                 created = _surge(part(defaults, "upgradeSettings"), created)
         return Upgrades(by_pool, created)
@@ -263,7 +263,7 @@ class _Describer:
     def _pools(self, region: RegionPlan, zones: tuple[str, ...]) -> Iterator[PoolSpec]:
         for state in self._states:
             inputs: JsonObject = state.get("inputs") or {}
-            if state["type"] != _NODE_POOL or inputs.get("cluster") != region.cluster_name:
+            if state["type"] != NODE_POOL or inputs.get("cluster") != region.cluster_name:
                 continue
             placed = tuple(inputs.get("nodeLocations") or zones)
             yield pool_spec.parse({"name": inputs["name"], "inputs": inputs, "zones": placed})
@@ -344,7 +344,7 @@ class _Describer:
         filled = served.deployments.get(served.capacity.kinds[0])
         metrics = () if scaler is None else scaler.metrics
         external = {metric.name for metric in metrics if metric.is_external}
-        scheduled = external & {_SCHEDULED}
+        scheduled, schedule = external & {_SCHEDULED}, served.schedules.get(name)
         return Workload(
             name=name,
             region=served.region,
@@ -355,16 +355,21 @@ class _Describer:
             scaler=scaler,
             signals=_signals(served, metrics),
             follows={metric: filled for metric in external - scheduled if filled is not None},
-            schedules=dict.fromkeys(scheduled, served.schedules[name]),
+            schedules={} if schedule is None else dict.fromkeys(scheduled, schedule),
             grace_seconds=float(template["spec"].get(_GRACE, 30)),
             rolling=_rolling(item),
         )
 
     def _programs(self, regions: Set[str]) -> Iterator[Workload]:
-        """Yield the callouts without which a gateway answers 500: extensions that fail closed."""
+        """Yield the callouts without which a gateway answers 500: extensions that fail closed.
+
+        Those of an Autopilot cluster are left out: it makes nodes for them in any zone.
+        """
         starts = self._rules.seconds("agent.image.small")
         for name, region in self._plan.regions.items():
-            items = self._objects.get(region.cluster_name, ()) if name in regions else ()
+            if name not in regions or region.settings.mode is ClusterMode.AUTOPILOT:
+                continue
+            items = self._objects.get(region.cluster_name, ())
             needed = {
                 str(each["backendRef"]["name"])
                 for item in items

@@ -9,9 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from gke_inference.catalogue.engines import engine
+from gke_inference.serving.updates import update_steps
 from infra.plan import Plan, RegionPlan, ServedModel
 from scripts.rehearse.sweep_options import Option, Setting
-from simulator.rehearsal.changes import Upgrade
+from simulator.rehearsal.changes import Rolling, Upgrade
 from simulator.rehearsal.description import Platform, Region, Workload
 from simulator.rehearsal.horizontal import Autoscaler
 from twin.cluster.autoscaler.rungs import Class
@@ -78,7 +79,9 @@ def _changed(
         return workload
     if field in ("min", "standby"):
         least = max(1, number) if fills else number
-        workload = replace(workload, replicas=least)
+        alone = len(served.deployments) == 1  # two of a pair have more than one replica
+        rolling = Rolling(*update_steps(least)) if alone else workload.rolling
+        workload = replace(workload, replicas=least, rolling=rolling)
         return workload if scaler is None else _scaled(workload, replace(scaler, minimum=number))
     if scaler is None:
         return workload

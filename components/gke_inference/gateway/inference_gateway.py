@@ -137,6 +137,9 @@ class InferenceGatewayArgs(TypedDict):
     """Region of the cluster and the IP address."""
     backend_names: NotRequired[list[str]]
     """Names that `ModelBackends` routes, to list with the models. Default: none."""
+    credential_headers: NotRequired[list[str]]
+    """Lowercase headers of which a prompt needs one. The body router refuses others before it holds
+    their bodies, as the `ClientGate` would afterwards. Default: none is needed."""
     certificate: NotRequired[str]
     """Regional Certificate Manager certificate. If set, the gateway serves HTTPS only."""
     fairness_wait_seconds: NotRequired[WaitSeconds]
@@ -326,7 +329,12 @@ class InferenceGateway(pulumi.ComponentResource):
         hops = args.get("forwarded_hops", CLIENT_OF_A_GATEWAY)
         loads = [load for each in args["models"] if (load := peak_load(each)) is not None]
         for obj in router_objects(
-            router, namespace, replicas, hops, router_millicores(loads, replicas)
+            router,
+            namespace,
+            replicas,
+            hops,
+            router_millicores(loads, replicas),
+            args.get("credential_headers", []),
         ):
             register(f"{name}-router-{role_of(obj)}", obj, self._opts)
         timeout = extension_timeout(router, namespace, ROUTER)

@@ -7,6 +7,8 @@ without a client gate it is also called for responses, and removes the headers t
 It must run in the namespace of the Gateway.
 """
 
+from collections.abc import Sequence
+
 from gke_inference.base.manifests import (
     HARDENED_CONTAINER,
     LONGEST_GRACE_SECONDS,
@@ -50,12 +52,14 @@ def router_objects(
     replicas: int,
     hops: int,
     millicores: int = USUAL_ROUTER_MILLICORES,
+    credentials: Sequence[str] = (),
 ) -> list[Manifest]:
     """Return the account, Deployment, budget, Service, HealthCheckPolicy and PodMonitoring.
 
     The account has no role, since the router does not call the API server. Without a router no
     request is routed, so its replicas never share a node. `hops` is the position of a client's
     address in X-Forwarded-For, counted from the end, and `millicores` the CPU of each replica.
+    A request without any of the headers `credentials` is refused before its body is held.
     """
     labels = labels_for(name, COMPONENT)
     # HTTP2 here means TLS: the router serves with a self-signed certificate.
@@ -71,7 +75,7 @@ def router_objects(
             name,
             namespace,
             COMPONENT,
-            available(name, _pod(name, hops, millicores), LONGEST_GRACE_SECONDS),
+            available(name, _pod(name, hops, millicores, credentials), LONGEST_GRACE_SECONDS),
             replicas,
         ),
         disruption_budget(name, namespace, COMPONENT),
@@ -152,13 +156,14 @@ def routing_extension(
     )
 
 
-def _pod(name: str, hops: int, millicores: int) -> Manifest:
+def _pod(name: str, hops: int, millicores: int, credentials: Sequence[str]) -> Manifest:
+    needed = [f"--credentials={','.join(credentials)}"] if credentials else []
     probe: Manifest = {"grpc": {"port": HEALTH_PORT}}
     return {
         "automountServiceAccountToken": False,
         "containers": [
             {
-                "args": [*ROUTER.arguments, f"--forwarded-hops={hops}"],
+                "args": [*ROUTER.arguments, f"--forwarded-hops={hops}", *needed],
                 "env": ROUTER.environment,
                 "image": image("body_router").reference,
                 "livenessProbe": {**probe, "initialDelaySeconds": 5, "periodSeconds": 10},

@@ -70,7 +70,7 @@ def as_on_twin(
     )
     return replace(
         platform,
-        times=Times(rules, scrape, sync, _STEP),
+        times=Times(rules, scrape, sync, step=_STEP),
         workloads=workloads,
         world=scenario.start,
         steps=scenario.steps,

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 from scripts.clients.reconcile import SLACK
 from tests.platform import example_checkout
-from tests.platform.clients import apis
+from tests.platform.clients import apis, large_bodies
 from tests.platform.example_checkout import output_of
 from tests.platform.gate import until_keys_are_read
 from twin.host.paths import TwinPaths
@@ -26,6 +27,7 @@ MODEL = "llama-3.1-8b"
 STACK = ("--stack", "clients")
 REVOKED_WITHIN_SECONDS = 5.0
 LONG_TOKENS = 300
+REFUSED_WITHIN_SECONDS = 2.0
 
 
 @pytest.fixture
@@ -168,6 +170,22 @@ def check_records(checkout: Path, paths: TwinPaths, assistant: openai.OpenAI) ->
     assert missing >= LONG_TOKENS - SLACK
 
 
+def check_large_bodies(endpoint: str, paths: TwinPaths, assistant: openai.OpenAI) -> None:
+    """Send large and half-sent bodies without a key, while a client with a key gets its answer."""
+    with ThreadPoolExecutor() as pool:
+        half_sent = pool.submit(large_bodies.answers, endpoint, 200, 7 * large_bodies.MIB, 3 << 20)
+        began = time.monotonic()
+        ask(assistant, max_tokens=1)
+        assert time.monotonic() - began < REFUSED_WITHIN_SECONDS
+        refused = half_sent.result()
+    assert {status for status, _ in refused} == {401}
+    assert max(seconds for _, seconds in refused) < REFUSED_WITHIN_SECONDS
+    whole = 64 * large_bodies.MIB
+    ((status, seconds),) = large_bodies.answers(endpoint, 1, whole, whole)
+    assert (status, seconds < REFUSED_WITHIN_SECONDS) == (413, True)
+    assert max(large_bodies.memory_of_routers(paths)) < 1
+
+
 def test_teams_have_keys_models_limits_and_records_of_what_they_used(
     checkout, paths, client, speaker, series_are_recorded
 ):
@@ -194,6 +212,7 @@ def test_teams_have_keys_models_limits_and_records_of_what_they_used(
         ask(client(endpoint, "none"))
 
     check_apis(paths, endpoint, key, assistant, speaker)
+    check_large_bodies(endpoint, paths, assistant)
 
     assert cache_status(assistant) == "gke-inference; fwd=miss"
     assert cache_status(assistant).startswith("gke-inference; hit")

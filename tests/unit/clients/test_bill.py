@@ -52,7 +52,8 @@ def bill(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(command.documents, "utc_now", lambda: NOW)
 
     def run(**options: Any) -> None:
-        command.bill("prod", **({"month": "2026-11"} | options))
+        given: dict[str, Any] = {"month": "2026-11"} | options
+        command.bill("prod", **given)
 
     return run
 

@@ -19,6 +19,7 @@ from scripts.rehearse.rates import default_rates
 from scripts.rehearse.result import result_of, spent_by
 from scripts.terminal.console import CommandError
 from simulator.engine.stepped import Finished, LeastRequest, ReferenceEngines
+from simulator.rehearsal.changes import Rollout, Upgrade
 from simulator.rehearsal.description import Fallback, Limit, Model, Slo, Team
 from simulator.rehearsal.run import Bought, Rehearsal
 from simulator.tests.unit.rehearsal.platforms import L4, Steady, platform, region
@@ -269,8 +270,10 @@ def test_a_wrong_event_is_refused_in_one_line(tmp_path, event, message):
 def test_an_upgrade_begins_in_the_window_of_its_region_or_at_once_where_upgrades_are_held(tmp_path):
     file = _events(tmp_path, "events: [{at: '12:00', upgrade: {}}]")
     (held,) = with_changes(platform(), resolve(stack("prod")), file).changes
+    assert isinstance(held, Upgrade)
     assert (held.at, held.until) == (12 * 3600, float("inf"))
     (waits,) = with_changes(platform(), resolve(stack("local")), file).changes
+    assert isinstance(waits, Upgrade)
     assert (waits.at, waits.until) == (26 * 3600, 34 * 3600)  # from 2:00, for 8 hours
 
 
@@ -278,6 +281,7 @@ def test_a_rollout_with_slower_steps_has_engines_of_its_own(tmp_path):
     text = "events: [{at: '0:30', rollout: {model: llm, step_factor: 1.5}}]"
     found = with_changes(platform(), resolve(stack("local")), _events(tmp_path, text))
     (rollout,) = found.changes
+    assert isinstance(rollout, Rollout)
     assert (rollout.at, rollout.kinds) == (1800, {0: 1})
     assert [each.step_factor for each in found.engines] == [1.0, 1.5]
 

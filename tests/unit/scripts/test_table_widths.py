@@ -157,7 +157,7 @@ def _usage() -> None:
 
 
 def _bill() -> None:
-    usd = dict.fromkeys(bill.COMPONENTS, 1_234_567.891)
+    usd: dict[str, float] = dict.fromkeys(bill.COMPONENTS, 1_234_567.891)
     used = Tokens(1_234_567, 12_345_678_901, 9_876_543_210, 1_234_567_890)
     names = ("customer-support-emea", "llama-3.3-70b-instruct", "asia-southeast1")
     bill.print_bill([bill.BillRow(Payer.TEAM, names, usd, used)], bill.BILL_FIELDS[:3])

@@ -5,8 +5,9 @@
 // bodies. A body is held until it is complete, and passes unchanged. What no model can serve is refused
 // with 400, and a body over the limit with 413, before the program reads it.
 //
-//	router [--grpc-port 9004] [--grpc-health-port 9005] [--metrics-port 9090]
+//	router [--grpc-port 9004] [--grpc-health-port 9005] [--metrics-port 9090] [--credentials HEADER,...]
 //
+// With --credentials, a request that has none of these headers is refused with 401 before its body is read.
 // The load balancer speaks HTTP/2 over TLS and does not verify the certificate, so the program creates
 // a certificate at each start. The gRPC health protocol is served in plain text on a separate port.
 //
@@ -18,6 +19,7 @@ package main
 import (
 	"context"
 	"flag"
+	"strings"
 
 	"google.golang.org/grpc/health"
 
@@ -26,24 +28,34 @@ import (
 	"gke-inference/gateway/router/internal/routing"
 )
 
+type options struct {
+	program.Processor
+	credentials []string
+}
+
 func main() { program.Main(parse, run) }
 
-func parse(args []string) (program.Processor, error) {
-	o := program.Processor{GRPCPort: 9004, HealthPort: 9005, MetricsPort: 9090}
+func parse(args []string) (options, error) {
+	o := options{Processor: program.Processor{GRPCPort: 9004, HealthPort: 9005, MetricsPort: 9090}}
 	flags := flag.NewFlagSet("router", flag.ContinueOnError)
 	o.Flags(flags, "grpc-health-port")
+	flags.Func("credentials", "lowercase headers of which a request needs one, separated by commas", func(text string) error {
+		o.credentials = strings.Split(text, ",")
+		return nil
+	})
 	if err := program.Parse(flags, args); err != nil {
 		return o, err
 	}
 	return o, o.Check()
 }
 
-func run(o program.Processor) error {
+func run(o options) error {
 	ctx, stop := program.Signaled()
 	defer stop()
 	hold := holding.New(o.Bodies.Limits)
 	processor := &routing.Server{
 		Hold: hold, Metrics: routing.NewMetrics(hold), Limits: o.Bodies, ForwardedHops: o.ForwardedHops,
+		Credentials: o.credentials,
 	}
 	ports, err := o.Listen()
 	if err != nil {

@@ -19,6 +19,7 @@ from simulator.engine.kv_transfer import (
 from simulator.engine.request import RemoteKv
 from simulator.server.server import ApiServer
 from simulator.tests.unit.engine.support import ReplayClock, deployment
+from twin.host.ports import free_port
 
 CONFIG = '--kv-transfer-config={"kv_connector":"NixlConnector","kv_role":"kv_both"%s}'
 RECOMPUTES = CONFIG % ',"kv_load_failure_policy":"recompute"'
@@ -178,9 +179,10 @@ def test_reads_take_the_network_in_turn():
     assert second - first == pytest.approx(size / speed)
 
 
-def test_side_channel_answers_for_kept_prompts_only(monkeypatch, free_tcp_port):
+def test_side_channel_answers_for_kept_prompts_only(monkeypatch):
+    port = free_port()
     monkeypatch.setenv("VLLM_NIXL_SIDE_CHANNEL_HOST", "127.0.0.1")
-    monkeypatch.setenv("VLLM_NIXL_SIDE_CHANNEL_PORT", str(free_tcp_port))
+    monkeypatch.setenv("VLLM_NIXL_SIDE_CHANNEL_PORT", str(port))
 
     async def main() -> None:
         engine = Engine(deployment(RECOMPUTES), ReplayClock())
@@ -188,8 +190,8 @@ def test_side_channel_answers_for_kept_prompts_only(monkeypatch, free_tcp_port):
         try:
             async with TestClient(TestServer(ApiServer(engine).app)) as client:
                 params = (await prefilled(client))["kv_transfer_params"]
-            assert (params["remote_host"], params["remote_port"]) == ("127.0.0.1", free_tcp_port)
-            base = f"http://127.0.0.1:{free_tcp_port}"
+            assert (params["remote_host"], params["remote_port"]) == ("127.0.0.1", port)
+            base = f"http://127.0.0.1:{port}"
             async with ClientSession() as session:
                 for path, status in (
                     ("/read/nobody-1", 404),

@@ -143,6 +143,12 @@ func (e *Error) With(name, value string) *Error {
 // something.
 func (e *Error) Final() *Error { return e.With("x-should-retry", "false") }
 
+// Unauthorized refuses a request without a valid credential. It does not reveal the exact reason.
+func Unauthorized() *Error {
+	return Invalid(http.StatusUnauthorized, "invalid_api_key", "", "Incorrect API key or token provided, or none.").
+		With("www-authenticate", "Bearer")
+}
+
 // Invalid refuses a request that the client must change.
 func Invalid(status int, code, param, format string, args ...any) *Error {
 	return &Error{

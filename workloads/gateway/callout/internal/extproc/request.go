@@ -186,9 +186,9 @@ func (e *exchange) identify(now time.Time) *openai.Error {
 		if e.Limiter.Guess(e.stream.Context(), address, now) {
 			return openai.TooManyGuesses(time.Minute)
 		}
-		return openai.Unauthorized()
+		return apierror.Unauthorized()
 	case identity.Missing, identity.Unpublished:
-		return openai.Unauthorized()
+		return apierror.Unauthorized()
 	}
 	acting, isPermitted := identity.ActsFor(e.config, caller, e.headers)
 	if !isPermitted {

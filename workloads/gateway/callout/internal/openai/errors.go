@@ -15,12 +15,6 @@ import (
 // Error is a response in OpenAI's error format.
 type Error = apierror.Error
 
-// Unauthorized refuses a request without a valid credential. It does not reveal the exact reason.
-func Unauthorized() *Error {
-	return apierror.Invalid(401, "invalid_api_key", "", "Incorrect API key or token provided, or none.").
-		With("www-authenticate", "Bearer")
-}
-
 // UnknownTeam refuses a valid credential of a team that the platform does not know.
 func UnknownTeam() *Error {
 	return apierror.Invalid(403, "unknown_team", "", "The team of this credential is not set up on this platform.")

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"gke-inference/gateway/internal/apierror"
 	"gke-inference/gateway/internal/tokens"
 )
 
@@ -108,7 +109,7 @@ func TestErrorsHaveOpenAIsShape(t *testing.T) {
 	if body.Error.Code != "model_not_found" || *body.Error.Param != "model" || body.Error.Type != "invalid_request_error" {
 		t.Errorf("got %s", fault.Body())
 	}
-	if !bytes.Contains(Unauthorized().Body(), []byte(`"param":null`)) {
-		t.Errorf("got %s", Unauthorized().Body())
+	if !bytes.Contains(apierror.Unauthorized().Body(), []byte(`"param":null`)) {
+		t.Errorf("got %s", apierror.Unauthorized().Body())
 	}
 }

@@ -40,6 +40,9 @@ type Server struct {
 	Limits holding.Settings
 	// ForwardedHops is the client's position in X-Forwarded-For, counted from the end.
 	ForwardedHops int
+	// Credentials are lowercase names of headers. A request with none of them is refused before its body is
+	// held, as the client gate would refuse it afterwards. Without names, every request is held.
+	Credentials []string
 }
 
 // exchange is one request.
@@ -141,12 +144,30 @@ func (e *exchange) onHeaders(message *extproc.HttpHeaders) error {
 	if size, err := strconv.ParseUint(calls.First(e.headers, "content-length"), 10, 64); err == nil && size > uint64(e.Limits.MaxBodyBytes) {
 		return apierror.TooLarge(e.Limits.MaxBodyBytes)
 	}
+	e.reader.Found = e.found.found
+	return e.hold()
+}
+
+// hold admits the body of a request.
+func (e *exchange) hold() error {
+	if !e.hasCredential() {
+		return apierror.Unauthorized()
+	}
 	if e.body = e.Hold.Begin(calls.ClientAddress(e.headers, e.ForwardedHops)); e.body == nil {
 		return holding.TooMany(holding.ManyBodies)
 	}
-	e.reader.Found = e.found.found
 	e.deadline = time.NewTimer(e.Limits.BodyTime)
 	return nil
+}
+
+// hasCredential reports whether a request may be valid: whether it is, only the client gate knows.
+func (e *exchange) hasCredential() bool {
+	for _, name := range e.Credentials {
+		if len(e.headers[name]) > 0 {
+			return true
+		}
+	}
+	return len(e.Credentials) == 0
 }
 
 // holdCall holds a gRPC call until its message names the model.
@@ -155,11 +176,7 @@ func (e *exchange) holdCall(isEnd bool) error {
 	if isEnd {
 		return e.call.End()
 	}
-	if e.body = e.Hold.Begin(calls.ClientAddress(e.headers, e.ForwardedHops)); e.body == nil {
-		return holding.TooMany(holding.ManyBodies)
-	}
-	e.deadline = time.NewTimer(e.Limits.BodyTime)
-	return nil
+	return e.hold()
 }
 
 // onCall reads the next piece of a gRPC call. Once it has named its model, the pieces pass.

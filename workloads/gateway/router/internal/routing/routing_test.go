@@ -303,6 +303,23 @@ func TestHalfSentBodiesAreLimitedAndASmallRequestOfTheSameClientPasses(t *testin
 	}
 }
 
+func TestARequestWithoutACredentialIsRefusedBeforeItsBodyIfOneIsNeeded(t *testing.T) {
+	w := start(t)
+	w.server.Credentials = []string{"authorization", "x-api-key"}
+	for _, path := range []string{"/v1/chat/completions", "/v1/messages"} {
+		if got := w.ask(request{path: path, isUnfinished: true}); got.status != 401 || got.code != "invalid_api_key" && path != "/v1/messages" {
+			t.Errorf("%s: got %d %s", path, got.status, got.code)
+		}
+	}
+	if bodies, bytes := w.server.Hold.Held(); bodies != 0 || bytes != 0 {
+		t.Errorf("holds %d bodies of %d bytes", bodies, bytes)
+	}
+	keyed := request{headers: map[string]string{"x-api-key": "k"}, pieces: []string{`{"model":"m"}`}}
+	if got := w.ask(keyed); got.set[ModelHeader] != "m" {
+		t.Errorf("with a key: got %+v", got)
+	}
+}
+
 func TestABodyThatDoesNotArriveInTimeIsRefused(t *testing.T) {
 	w := start(t)
 	w.server.Limits.BodyTime = 50 * time.Millisecond
