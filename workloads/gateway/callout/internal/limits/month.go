@@ -74,17 +74,17 @@ func (l *Limiter) Follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			l.Catch(ctx, l.clock())
+			l.Catch(ctx)
 		}
 	}
 }
 
 // Catch does once what Follow does.
-func (l *Limiter) Catch(ctx context.Context, now time.Time) {
+func (l *Limiter) Catch(ctx context.Context) {
 	l.catching.Lock()
 	defer l.catching.Unlock()
 	l.mu.Lock()
-	store, pending := l.store, l.pending
+	store, pending, now := l.store, l.pending, l.clock()
 	l.pending = nil
 	var renewed []*Reservation
 	for held := range l.inFlight {
@@ -111,7 +111,7 @@ func (l *Limiter) Catch(ctx context.Context, now time.Time) {
 			return
 		}
 	}
-	if err := l.replicate(ctx, store, now); err != nil && !errors.Is(err, errAway) {
+	if err := l.replicate(ctx, store, l.clock()); err != nil && !errors.Is(err, errAway) {
 		slog.Error("ledgers not copied", "error", err.Error())
 	}
 }
