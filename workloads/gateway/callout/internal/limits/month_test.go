@@ -130,6 +130,27 @@ func TestAReplicaTellsOfAChangeWhenItHasCaughtUp(t *testing.T) {
 	}
 }
 
+func TestAReplicaThatWasCutOffReadsWhatOthersChangedInANewStore(t *testing.T) {
+	c := newCloud(t, 2)
+	for replica := range 2 {
+		c.replicas[replica].Catch(context.Background())
+	}
+	c.pass(time.Second)
+	c.server.FlushAll()
+	_, held := c.replicas[0].Admit(context.Background(), "other", Budget{TokensPerMonth: 1000}, Cost{100, 0}, c.now)
+	c.settle(0, held, 70)
+	c.replicas[0].Catch(context.Background())
+	c.pass(time.Minute)
+	c.replicas[0].Catch(context.Background())
+	for range 2 {
+		c.pass(time.Minute)
+		c.replicas[1].Catch(context.Background())
+	}
+	if found := c.sees(1, "other"); found != 70 {
+		t.Errorf("the replica knows of %d tokens, want 70", found)
+	}
+}
+
 // lossy loses replies of calls that the store has made.
 type lossy struct {
 	choose *rand.Rand
