@@ -151,6 +151,36 @@ func TestAReplicaThatWasCutOffReadsWhatOthersChangedInANewStore(t *testing.T) {
 	}
 }
 
+func TestALongOutageTakesNoMemoryForEachRequest(t *testing.T) {
+	c := newCloud(t, 1)
+	budget := Budget{TokensPerMonth: 1_000_000}
+	c.admit(0, budget, 0)
+	c.server.SetError("LOADING")
+	want := int64(0)
+	for range 4 {
+		for range 100 {
+			decision, held := c.admit(0, budget, 100)
+			if !decision.Allowed {
+				t.Fatalf("got %+v", decision)
+			}
+			c.settle(0, held, 70)
+			want += 70
+		}
+		c.pass(time.Second)
+	}
+	if found := len(c.replicas[0].pending); found > 20 {
+		t.Errorf("%d settlements wait", found)
+	}
+	c.server.SetError("")
+	c.pass(retryAfter + StoreTimeout)
+	for range 2 {
+		c.replicas[0].Catch(context.Background())
+	}
+	if decision, _ := c.admit(0, budget, 0); decision.MonthTokens != want {
+		t.Errorf("the store has %d tokens of the month, want %d", decision.MonthTokens, want)
+	}
+}
+
 // lossy loses replies of calls that the store has made.
 type lossy struct {
 	choose *rand.Rand
