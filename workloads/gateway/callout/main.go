@@ -148,7 +148,7 @@ func run(o options) error {
 	}
 	isReady := func() bool { return file.Current().Keys.Secret == "" || secret.Keys() != nil }
 	// requests that end while the program stops are settled as well
-	defer limiter.Catch(context.Background(), time.Now())
+	defer limiter.Catch(context.Background())
 	return o.Serve(ctx, "callout", ports, processor, metrics.Registry, func(ctx context.Context, state *health.Server) {
 		state.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
 		state.SetServingStatus(liveness, healthpb.HealthCheckResponse_SERVING)

@@ -19,6 +19,9 @@ const (
 // endTypedEvent passes an event of messages or responses. Texts that grow wait for their window; an event that is not
 // a part of one comes after all of them, and every text in it is checked: the last events repeat whole texts.
 func (s *Stream) endTypedEvent(out, event, data []byte) []byte {
+	if typeOf(data) == "ping" { // it can come inside a text, whose parts are checked together
+		return append(out, ping...)
+	}
 	isHeld, isKnown := s.typed.Take(data)
 	switch {
 	case !isKnown:
@@ -30,7 +33,7 @@ func (s *Stream) endTypedEvent(out, event, data []byte) []byte {
 	if out = s.release(out, openai.AllChoices); s.ended {
 		return out
 	}
-	if isError(data) { // its message can quote texts
+	if kind := typeOf(data); kind == "error" || kind == "response.failed" { // its message can quote texts
 		return s.end(out, s.typed.Failed(engineText))
 	}
 	found, isReadable := texts.Answer(s.path, data)
@@ -52,12 +55,18 @@ func (s *Stream) endTypedEvent(out, event, data []byte) []byte {
 	return append(out, s.typed.Event(spliced)...)
 }
 
-// isError reports whether an event is the engine's error.
-func isError(data []byte) bool {
+// ping is an event that keeps a connection open.
+const ping = "event: ping\ndata: {\"type\":\"ping\"}\n\n"
+
+// typeOf returns the type of an event; empty for what is no event.
+func typeOf(data []byte) string {
 	var event struct {
 		Type string `json:"type"`
 	}
-	return json.Unmarshal(data, &event) == nil && (event.Type == "error" || event.Type == "response.failed")
+	if json.Unmarshal(data, &event) != nil {
+		return ""
+	}
+	return event.Type
 }
 
 // checkOnce checks the texts of an event that no earlier event had: a stream of responses repeats each text four

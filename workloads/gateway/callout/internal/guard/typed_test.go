@@ -121,6 +121,21 @@ func TestAMessagesTextsPassOrAreMaskedWhereverTheyAre(t *testing.T) {
 	}
 }
 
+func TestAPingInsideATextDoesNotSplitItsCheck(t *testing.T) {
+	delta := func(text string) string {
+		return event("content_block_delta", `"delta":{"type":"text_delta","text":`+quotedText(text)+`},"index":0`)
+	}
+	ping := event("ping", `"x":"forbidden"`)
+	out, _ := passed(t, paths.Messages, delta("card 4111 1111 ")+ping+delta("1111 1111")+event("content_block_stop", `"index":0`), 1<<20)
+	events := typedEvents(t, out)
+	if got := textOf(events, "text"); got != "card <CARD>" {
+		t.Errorf("got %q", got)
+	}
+	if events[0]["type"] != "ping" || strings.Contains(out, "forbidden") {
+		t.Errorf("got %s", out)
+	}
+}
+
 func TestABlockedMessageEndsAsARefusalInItsOpenBlock(t *testing.T) {
 	clean := strings.Repeat("a clean sentence, then ", 40)
 	out, _ := passed(t, paths.Messages, message(clean+"a forbidden word", "{}"), 50)

@@ -41,16 +41,17 @@ func (l *Limiter) replicate(ctx context.Context, s *store, now time.Time) error 
 	}
 	generation, others, err := exchange(ctx, s, l.prefix, month, mine.readUntil, changed, now)
 	isLost := err == nil && mine.generation != "" && generation != mine.generation
+	var own []string
 	if isLost {
-		others = l.teams(month)
+		own = l.teams(month)
 	}
 	if err == nil {
-		err = l.readLedgers(ctx, s, month, others)
+		err = l.readLedgers(ctx, s, month, append(own, others...))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if isLost { // the store has forgotten that their ledgers ever changed
-		for _, team := range others {
+		for _, team := range own {
 			l.copies.changed[team] = struct{}{}
 		}
 	}

@@ -7,6 +7,7 @@ package limits
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -249,7 +250,7 @@ func (l *Limiter) Settle(ctx context.Context, held *Reservation, used Cost) (spe
 	l.mu.Unlock()
 
 	var answer settled
-	var err error = errAway
+	var err error = errPaused
 	if store != nil && (held.shared || held.budget.hasMonth()) {
 		change := change
 		if !held.shared {
@@ -271,7 +272,7 @@ func (l *Limiter) Settle(ctx context.Context, held *Reservation, used Cost) (spe
 			if !held.shared {
 				counted = used // its estimate is among what only this replica knows of
 			}
-			l.pending = append(l.pending, settlement{held, used, counted})
+			l.postpone(settlement{held, used, counted, !errors.Is(err, errPaused)})
 		}
 	case isCurrent && held.budget.hasMonth():
 		l.copies.changed[held.team] = struct{}{}

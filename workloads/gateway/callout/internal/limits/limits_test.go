@@ -35,6 +35,7 @@ func newCloud(t *testing.T, replicas int) *cloud {
 	c := &cloud{t: t, server: miniredis.RunT(t), now: start}
 	for range replicas {
 		made := New(func() { c.errors.Add(1) })
+		made.clock = func() time.Time { return c.now }
 		found := &config.Config{Replicas: int64(replicas), Store: &config.Store{Address: c.server.Addr()}}
 		if err := made.Use(found); err != nil {
 			t.Fatal(err)
@@ -189,11 +190,11 @@ func TestAReplicaSpendsItsShareWhileTheStoreIsAway(t *testing.T) {
 		c.replicas[0].Settle(context.Background(), reservation, Cost{50, 0})
 	}
 	c.server.SetError("")
-	time.Sleep(retryAfter + StoreTimeout)
+	c.pass(retryAfter + StoreTimeout)
 	c.pass(20 * time.Second) // the first four are still in flight
-	c.replicas[0].Catch(context.Background(), c.now)
+	c.replicas[0].Catch(context.Background())
 	c.pass(60 * time.Second)
-	c.replicas[0].Catch(context.Background(), c.now)
+	c.replicas[0].Catch(context.Background())
 	decision, _ := c.admit(0, budget, 100)
 	if want := int64(4*100 + 6*50 + 100); decision.MonthTokens != want {
 		t.Errorf("the store has %d tokens of the month, want %d", decision.MonthTokens, want)
@@ -286,7 +287,7 @@ func TestAStoreThatIsBackIsToldOfTheLastMinute(t *testing.T) {
 		}
 	}
 	c.server.SetError("")
-	time.Sleep(retryAfter + StoreTimeout)
+	c.pass(retryAfter + StoreTimeout)
 	passed := 0
 	var last Decision
 	for n := range 30 {

@@ -40,6 +40,8 @@ type settlement struct {
 	used Cost
 	// counted is what it added to the tokens and dollars that only this replica knows of.
 	counted Cost
+	// isSent is whether the store may have settled it already: a call with another amount would then be lost.
+	isSent bool
 }
 
 func newPrefix() string {
@@ -74,18 +76,17 @@ func (l *Limiter) Follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			l.Catch(ctx, l.clock())
+			l.Catch(ctx)
 		}
 	}
 }
 
 // Catch does once what Follow does.
-func (l *Limiter) Catch(ctx context.Context, now time.Time) {
+func (l *Limiter) Catch(ctx context.Context) {
 	l.catching.Lock()
 	defer l.catching.Unlock()
 	l.mu.Lock()
-	store, pending := l.store, l.pending
-	l.pending = nil
+	store, now := l.store, l.clock()
 	var renewed []*Reservation
 	for held := range l.inFlight {
 		if now.Sub(held.renewed) >= renewAfter {
@@ -93,27 +94,66 @@ func (l *Limiter) Catch(ctx context.Context, now time.Time) {
 			renewed = append(renewed, held)
 		}
 	}
+	if store == nil {
+		l.pending = nil // without a store, months are those of the replica
+	}
 	l.mu.Unlock()
 	if store == nil {
-		return // without a store, months are those of the replica
+		return
 	}
-	for at, one := range pending {
-		if err := l.settleAgain(ctx, store, one); err != nil {
-			l.mu.Lock()
-			l.pending = append(pending[at:], l.pending...)
-			l.mu.Unlock()
-			return
-		}
-	}
+	// before the settlements, which can be many after an outage
 	for _, held := range renewed {
 		_, key := monthKeys(held.team, held.month)
 		if _, err := store.run(ctx, renewScript, []string{key}, held.member(), int(lease.Seconds())); err != nil {
 			return
 		}
 	}
-	if err := l.replicate(ctx, store, now); err != nil && !errors.Is(err, errAway) {
+	if !l.settlePending(ctx, store) {
+		return
+	}
+	if err := l.replicate(ctx, store, l.clock()); err != nil && !errors.Is(err, errAway) {
 		slog.Error("ledgers not copied", "error", err.Error())
 	}
+}
+
+// settlePending settles what the store missed, and reports whether nothing is left of it.
+func (l *Limiter) settlePending(ctx context.Context, s *store) bool {
+	l.mu.Lock()
+	pending := l.pending
+	l.pending = nil
+	l.mu.Unlock()
+	for at := range pending {
+		err := l.settleAgain(ctx, s, pending[at])
+		if err == nil {
+			continue
+		}
+		pending[at].isSent = pending[at].isSent || !errors.Is(err, errPaused)
+		l.mu.Lock()
+		added := l.pending
+		l.pending = pending[at:]
+		for _, one := range added {
+			l.postpone(one)
+		}
+		l.mu.Unlock()
+		return false
+	}
+	return true
+}
+
+// postpone keeps a settlement for Catch. Requests that the store has never heard of count as one, so that an
+// outage takes memory for each team and not for each request.
+func (l *Limiter) postpone(one settlement) {
+	if !one.isSent && !one.held.shared {
+		for at := range l.pending {
+			same := &l.pending[at]
+			if !same.isSent && !same.held.shared && same.held.team == one.held.team && same.held.month == one.held.month {
+				same.used.add(one.used)
+				same.counted.add(one.counted)
+				return
+			}
+		}
+	}
+	l.pending = append(l.pending, one)
 }
 
 func (l *Limiter) settleAgain(ctx context.Context, s *store, one settlement) error {

@@ -65,7 +65,7 @@ func TestALongAnswerKeepsItsReservation(t *testing.T) {
 	_, held := c.admit(0, budget, 100)
 	for range 100 {
 		c.pass(10 * time.Second)
-		c.replicas[0].Catch(context.Background(), c.now)
+		c.replicas[0].Catch(context.Background())
 	}
 	if decision, _ := c.admit(1, budget, 1); decision.Reason != HeldTokens {
 		t.Errorf("got %+v", decision)
@@ -97,6 +97,87 @@ func TestAMonthOutlivesItsStore(t *testing.T) {
 	}
 	if decision.MonthTokens != 360 {
 		t.Errorf("got %d tokens of the month, want all that was used before and after", decision.MonthTokens)
+	}
+}
+
+// sees returns what a replica knows of the month of a team.
+func (c *cloud) sees(replica int, team string) int64 {
+	l := c.replicas[replica]
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.account(team, monthOf(c.now)).known.tokens
+}
+
+func TestAReplicaTellsOfAChangeWhenItHasCaughtUp(t *testing.T) {
+	c := newCloud(t, 2)
+	_, held := c.admit(0, Budget{TokensPerMonth: 1000}, 100)
+	c.settle(0, held, 70)
+	c.replicas[1].Catch(context.Background())
+	began := c.now
+	c.pass(time.Minute) // in which the first replica settles what the store missed
+	c.replicas[1].Catch(context.Background())
+	asked := 0
+	c.replicas[0].clock = func() time.Time {
+		if asked++; asked == 1 {
+			return began
+		}
+		return c.now
+	}
+	c.replicas[0].Catch(context.Background())
+	c.replicas[1].Catch(context.Background())
+	if found := c.sees(1, "team"); found != 70 {
+		t.Errorf("the other replica knows of %d tokens, want 70", found)
+	}
+}
+
+func TestAReplicaThatWasCutOffReadsWhatOthersChangedInANewStore(t *testing.T) {
+	c := newCloud(t, 2)
+	for replica := range 2 {
+		c.replicas[replica].Catch(context.Background())
+	}
+	c.pass(time.Second)
+	c.server.FlushAll()
+	_, held := c.replicas[0].Admit(context.Background(), "other", Budget{TokensPerMonth: 1000}, Cost{100, 0}, c.now)
+	c.settle(0, held, 70)
+	c.replicas[0].Catch(context.Background())
+	c.pass(time.Minute)
+	c.replicas[0].Catch(context.Background())
+	for range 2 {
+		c.pass(time.Minute)
+		c.replicas[1].Catch(context.Background())
+	}
+	if found := c.sees(1, "other"); found != 70 {
+		t.Errorf("the replica knows of %d tokens, want 70", found)
+	}
+}
+
+func TestALongOutageTakesNoMemoryForEachRequest(t *testing.T) {
+	c := newCloud(t, 1)
+	budget := Budget{TokensPerMonth: 1_000_000}
+	c.admit(0, budget, 0)
+	c.server.SetError("LOADING")
+	want := int64(0)
+	for range 4 {
+		for range 100 {
+			decision, held := c.admit(0, budget, 100)
+			if !decision.Allowed {
+				t.Fatalf("got %+v", decision)
+			}
+			c.settle(0, held, 70)
+			want += 70
+		}
+		c.pass(time.Second)
+	}
+	if found := len(c.replicas[0].pending); found > 20 {
+		t.Errorf("%d settlements wait", found)
+	}
+	c.server.SetError("")
+	c.pass(retryAfter + StoreTimeout)
+	for range 2 {
+		c.replicas[0].Catch(context.Background())
+	}
+	if decision, _ := c.admit(0, budget, 0); decision.MonthTokens != want {
+		t.Errorf("the store has %d tokens of the month, want %d", decision.MonthTokens, want)
 	}
 }
 
@@ -134,7 +215,7 @@ func TestARequestWhoseReplyWasLostIsInTheLedgerOnce(t *testing.T) {
 		c.settle(0, held, 60)
 		want += 60
 		c.pass(2 * time.Second)
-		c.replicas[0].Catch(context.Background(), c.now)
+		c.replicas[0].Catch(context.Background())
 	}
 	c.restart(0)
 	c.pass(lease)
@@ -271,7 +352,7 @@ func (d *day) run() {
 		if slices.Contains(d.isBusy, true) || d.now.Before(d.changed.Add(2*time.Second)) {
 			for replica, one := range d.replicas {
 				if d.backs[replica].IsZero() {
-					one.Catch(context.Background(), d.now)
+					one.Catch(context.Background())
 				}
 			}
 		}
@@ -283,7 +364,7 @@ func (d *day) run() {
 	d.now = d.now.Add(time.Minute)
 	d.server.SetTime(d.now)
 	for _, one := range d.replicas {
-		one.Catch(context.Background(), d.now)
+		one.Catch(context.Background())
 	}
 	if len(waiting)+len(flying) > 0 {
 		d.problems = append(d.problems, "requests were never answered")

@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"sync/atomic"
@@ -50,7 +51,11 @@ var (
 	guessScript  = redis.NewScript(windowSource + guessSource)
 )
 
-var errAway = errors.New("the store is unavailable")
+var (
+	errAway = errors.New("the store is unavailable")
+	// errPaused is the error of calls that were not made, during the pause after failures.
+	errPaused = fmt.Errorf("%w: it is not called", errAway)
+)
 
 // store is the Valkey that replicas count in together. After three consecutive failures, it is not
 // called for a second.
@@ -88,7 +93,7 @@ func openStore(wanted config.Store, onError func(), clock func() time.Time) (*st
 	return &store{client: redis.NewClient(options), onError: onError, clock: clock}, nil
 }
 
-// run runs a script, or returns errAway immediately during the pause after failures.
+// run runs a script, or returns errPaused immediately during the pause after failures.
 func (s *store) run(ctx context.Context, script *redis.Script, keys []string, args ...any) (*redis.Cmd, error) {
 	var answer *redis.Cmd
 	err := s.attempt(ctx, func(ctx context.Context) error {
@@ -101,15 +106,15 @@ func (s *store) run(ctx context.Context, script *redis.Script, keys []string, ar
 	return answer, nil
 }
 
-// attempt calls the store, or returns errAway immediately during the pause after failures.
+// attempt calls the store, or returns errPaused immediately during the pause after failures.
 func (s *store) attempt(ctx context.Context, call func(context.Context) error) error {
 	until := s.awayUntil.Load()
 	now := s.clock().UnixNano()
 	if until > now {
-		return errAway
+		return errPaused
 	}
 	if until > 0 && !s.awayUntil.CompareAndSwap(until, now+int64(StoreTimeout)) {
-		return errAway // another request checks whether it is available again
+		return errPaused // another request checks whether it is available again
 	}
 	// a client that disconnects is not a failure of the store
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), StoreTimeout)
