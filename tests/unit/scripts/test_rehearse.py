@@ -235,6 +235,7 @@ def _events(tmp_path, text):
         ("{at: '25:99', upgrade: {}}", r"events\[0\]\.at: must .*25:99"),
         ("{at: '09:00:30', upgrade: {}}", r"events\[0\]\.at: must .*09:00:30"),
         ("{at: 'at 9:00', upgrade: {}}", r"events\[0\]\.at: must .*at 9:00"),
+        ("{at: 2026-02-30, upgrade: {}}", r"must be YAML: day "),
         ("{upgrade: {}}", r"events\[0\]\.at: is required"),
         (
             "{at: '1:00'}",
