@@ -129,10 +129,11 @@ def read_calibration(path: Path) -> Calibration:
         raise InputError(str(path), f"must have at most {_MOST_BYTES:,} bytes", size)
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
-        _check_schema(path, document)
-        found = Calibration.model_validate(document, strict=False)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError) as error:  # also a date or number that Python refuses
         raise InputError(str(path), f"must be YAML: {yaml_problem(error)}") from None
+    _check_schema(path, document)
+    try:
+        found = Calibration.model_validate(document, strict=False)
     except ValidationError as error:
         problem = _DOCUMENT.problems_of(error, ())[0]
         raise problem.at(f"{path}: {problem.path}" if problem.path else str(path)) from None

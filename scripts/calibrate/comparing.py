@@ -76,7 +76,10 @@ class Comparison:
         """
         if self.result is None or not self.result.is_off:
             return None
-        return self._measurement(minutes, end)
+        made = self._measurement(minutes, end)
+        # an end of the interval that is 1 in the digits of the file cannot be read again
+        is_noise = made is None or made.step_factor_low <= 1 <= made.step_factor_high
+        return None if is_noise else made
 
     def _measurement(self, minutes: float, end: float) -> Entry | None:
         result, replica = self.result, self.replica

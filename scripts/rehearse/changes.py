@@ -1,6 +1,5 @@
 """Rollouts, canaries and upgrades of a rehearsal, stated in a YAML file."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,9 +18,7 @@ from simulator.rehearsal.changes import Canary, Change, Rollout, Upgrade
 from simulator.rehearsal.description import Model, Platform
 
 _HOUR, _DAY = 3600.0, 24 * 3600.0
-_TIME = re.compile(r"(\d{1,3}):([0-5]\d)")
-
-Time = Annotated[str, StringConstraints(pattern=_TIME.pattern)]
+Time = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,3}:[0-5][0-9]$")]
 
 
 class RolloutEvent(Settings):
@@ -34,7 +31,7 @@ class RolloutEvent(Settings):
     regions: tuple[str, ...] = ()
     """Regions of the rollout; default: all."""
     step_factor: float = Field(default=1.0, ge=0.1, le=10)
-    """Duration of the new revision's steps, as a multiple of the present one's."""
+    """Duration of the new revision's steps, as a multiple of those of the stack's engine."""
     starts: bool = True
     """Whether the new revision becomes ready; false for an image that crashes."""
 
@@ -125,9 +122,10 @@ def _rollout(
     if not chosen:
         served = sorted({each.region for each in platform.workloads if each.pool == pool})
         raise InputError(f"{path}.regions", f"must serve the model: {', '.join(served)}", regions)
-    kinds: dict[int, int] = {}
+    # a revision with the steps of the stack's engine ends those of an earlier one
+    kinds = {one.engine: one.engine for each in chosen for one in each.hardware.values()}
     if event.step_factor != 1:
-        for kind in {one.engine for each in chosen for one in each.hardware.values()}:
+        for kind in kinds:
             made = engines[kind]
             kinds[kind] = len(engines)
             engines.append(replace(made, step_factor=made.step_factor * event.step_factor))

@@ -35,7 +35,7 @@ def settings_of_file(file: Path, kind: type[_S], document: Document) -> _S:
         raise InputError(str(file), f"must have at most {MOST_BYTES:,} bytes", size)
     try:
         content: Any = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError) as error:  # also a date or number that Python refuses
         raise InputError(str(file), f"must be YAML: {yaml_problem(error)}") from None
     try:
         return kind.model_validate(content, strict=False)

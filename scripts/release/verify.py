@@ -42,7 +42,8 @@ def check_files(folder: Path, commit: Commit) -> dict[str, str]:
         if got != wanted:
             raise CommandError(f"{name}: the checksum must be {wanted} ({CHECKSUMS}), got {got}")
     built = {name: checksum for name, checksum in found.items() if name != PROVENANCE}
-    check_statement((folder / PROVENANCE).read_text(encoding="utf-8"), commit, built)
+    text = (folder / PROVENANCE).read_text(encoding="utf-8", errors="replace")
+    check_statement(text, commit, built)
     return found
 
 

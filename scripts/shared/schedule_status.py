@@ -15,8 +15,8 @@ class Scheduled:
     """Name of the Deployment, LeaderWorkerSet or RayClusterSet."""
     region: str
     minimum: int
-    until: datetime
-    """Time of the next change, on the clock of the schedule's time zone."""
+    until: datetime | None
+    """Time of the next change, on the clock of the schedule's time zone; None without one."""
     following: int
     """Minimum from then on."""
     time_zone: str
@@ -27,17 +27,17 @@ class Scheduled:
             "target": self.target,
             "region": self.region,
             "minimum": self.minimum,
-            "until": self.until.isoformat(),
+            "until": None if self.until is None else self.until.isoformat(),
             "following": self.following,
             "time_zone": self.time_zone,
         }
 
     def __str__(self) -> str:
         """Return the line of `status`."""
-        return (
-            f"Schedule {self.target} in {self.region}: at least {self.minimum} until "
-            f"{self.until:%a %H:%M} ({self.time_zone}), then {self.following}"
-        )
+        now = f"Schedule {self.target} in {self.region}: at least {self.minimum}"
+        if self.until is None:
+            return f"{now} at all times"
+        return f"{now} until {self.until:%a %H:%M} ({self.time_zone}), then {self.following}"
 
 
 def scheduled_now(plan: Plan, now: datetime) -> list[Scheduled]:
@@ -52,7 +52,7 @@ def scheduled_now(plan: Plan, now: datetime) -> list[Scheduled]:
             role.deployments[kind],
             role.region,
             max(role.minimum, schedule.least_at(now)),
-            change,
+            change if change > now else None,
             max(role.minimum, schedule.least_at(change)),
             schedule.time_zone,
         )

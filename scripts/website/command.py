@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from scripts.terminal.console import CommandError, console, one_line, step
+from scripts.terminal.output_files import check_folder
 from scripts.website.assemble import assemble, unlisted
 from scripts.website.versions import VERSIONS, add_version, check_version
 from twin.host.paths import REPOSITORY
@@ -70,6 +71,8 @@ def website(
     check_version(version)
     if into is not None and serve:
         raise CommandError("--into: must not be given with --serve, which serves one version")
+    if into is not None and not into.is_dir():
+        check_folder("--into", into)
     with step("Building the site"):
         pages = build(FOLDER, has_versions=into is not None)
     if into is not None:

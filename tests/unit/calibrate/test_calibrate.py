@@ -24,7 +24,7 @@ from scripts.shared.calibration_files import calibration_of, entry_of
 from scripts.shared.deployments import deployment_of
 from scripts.terminal.console import CommandError
 from simulator.engine.settings import Deployment
-from simulator.engine.step_times import Period
+from simulator.engine.step_times import Compared, Period
 from tests.unit.calibrate.recorded import END, Recorded
 from tests.unit.calibrate.virtual import scraped
 
@@ -125,6 +125,14 @@ def test_steps_of_another_engine_are_said_in_the_row(l4: Deployment) -> None:
     assert found.entry(10, END) is None
 
 
+def test_an_interval_that_rounds_to_one_is_not_written(l4: Deployment) -> None:
+    period = Period(150, 50, 150.0, 1, 100)
+    found = comparison(Grown((period,) * 5, dict.fromkeys(NAMES, 100.0), 1), l4)
+    result = Compared(1.06, 1.00002, 1.12, 0.1, 0.1, 1.0, 5)
+    assert result.is_off
+    assert replace(found, result=result).entry(10, END) is None
+
+
 def test_the_planner_is_compared_at_the_same_batch_and_lengths(l4: Deployment) -> None:
     planned = comparison(grown(scraped(l4, 1.0, 0.3)), l4).planned()
     assert planned is not None
@@ -193,6 +201,14 @@ def test_a_file_of_another_form_or_stack_is_refused_in_one_line(
     file.write_text(yaml.safe_dump(document))
     with pytest.raises(CommandError, match=message) as error:
         calibration_of(str(file), "local")
+    assert "\n" not in str(error.value)
+
+
+def test_a_date_that_does_not_exist_is_refused_in_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("schema: 2\nentries: [{measured: 2026-02-30}]\n")
+    with pytest.raises(CommandError, match=r"must be YAML: day ") as error:
+        calibration_of(str(file))
     assert "\n" not in str(error.value)
 
 

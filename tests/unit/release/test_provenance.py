@@ -132,8 +132,8 @@ def test_files_of_another_commit_are_refused(release):
 
 
 def test_what_is_no_json_or_no_object_is_refused(release):
-    for text in ("{", "[]", '"text"'):
-        (release / PROVENANCE).write_text(text)
+    for text in (b"{", b"[]", b'"text"', b"\xff"):
+        (release / PROVENANCE).write_bytes(text)
         write_checksums(release)
         assert refusal(release).startswith(f"{PROVENANCE}: ")
 

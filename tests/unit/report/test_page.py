@@ -42,6 +42,18 @@ def test_the_bill_is_that_of_the_command_cost(made, stack):
     assert made.costs.outdated == whole.outdated(DAY)
 
 
+def test_replicas_of_a_schedule_are_means_with_few_digits(stack, rendered):
+    window = {"days": ["MO"], "start": "08:00", "end": "20:00", "min": 3}
+    schedule = {"time_zone": "Europe/Berlin", "windows": [window]}
+
+    def change(data):
+        data["models"]["llama-3.1-8b"]["replicas"] = {"min": 1, "max": 3, "schedule": schedule}
+
+    folder = rendered(state("gateway.networking.k8s.io/v1", "Gateway", "g", {}))
+    text = html(page(resolve(stack(change)), "local", folder, day=DAY))
+    assert '<td class="n">1.143 / 2.071 / 3</td>' in text  # 3 in 12 of 168 hours
+
+
 def test_the_bars_are_the_starts_of_the_command_coldstart(stack):
     platform = stack(name="prod")
     found = starts(resolve(platform))

@@ -233,6 +233,9 @@ def _events(tmp_path, text):
     ("event", "message"),
     [
         ("{at: '25:99', upgrade: {}}", r"events\[0\]\.at: must .*25:99"),
+        ("{at: '09:00:30', upgrade: {}}", r"events\[0\]\.at: must .*09:00:30"),
+        ("{at: 'at 9:00', upgrade: {}}", r"events\[0\]\.at: must .*at 9:00"),
+        ("{at: 2026-02-30, upgrade: {}}", r"must be YAML: day "),
         ("{upgrade: {}}", r"events\[0\]\.at: is required"),
         (
             "{at: '1:00'}",
@@ -284,6 +287,16 @@ def test_a_rollout_with_slower_steps_has_engines_of_its_own(tmp_path):
     assert isinstance(rollout, Rollout)
     assert (rollout.at, rollout.kinds) == (1800, {0: 1})
     assert [each.step_factor for each in found.engines] == [1.0, 1.5]
+
+
+def test_a_rollout_without_a_factor_has_the_engine_of_the_stack_again(tmp_path):
+    events = "{at: '0:30', rollout: {model: llm, step_factor: 1.5}}, "
+    events += "{at: '1:30', rollout: {model: llm}}"
+    file = _events(tmp_path, f"events: [{events}]")
+    slower, back = with_changes(platform(), resolve(stack("local")), file).changes
+    assert isinstance(slower, Rollout)
+    assert isinstance(back, Rollout)
+    assert {**slower.kinds, **back.kinds} == {0: 0}
 
 
 def test_the_page_has_what_each_model_got_and_each_objective():

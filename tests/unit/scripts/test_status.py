@@ -68,3 +68,15 @@ def test_a_schedule_has_a_line_with_its_next_change() -> None:
         "(Europe/Amsterdam), then 1"
     )
     assert found.as_json()["until"] == "2026-03-30T18:00:00+02:00"
+
+
+def test_a_schedule_that_never_changes_has_no_next_change() -> None:
+    platform = platform_of(EXAMPLES / "schedule" / "Pulumi.schedule.yaml")
+    (model,) = platform["models"].values()
+    days = ["MO", "TU", "WE", "TH", "FR", "SA", "SU"]
+    windows = [{"days": days, "start": "00:00", "end": "24:00", "min": 4}]
+    model["replicas"]["schedule"]["windows"] = windows
+    plan = resolve(parse(json.dumps(platform)))
+    [found] = scheduled_now(plan, datetime(2026, 3, 30, 8, 0, tzinfo=UTC))
+    assert str(found).endswith(": at least 4 at all times")
+    assert found.as_json()["until"] is None

@@ -6,6 +6,7 @@ import pytest
 
 from scripts.terminal.console import CommandError
 from scripts.website.assemble import assemble
+from scripts.website.command import website
 from scripts.website.versions import add_version, check_version
 from twin.host.paths import REPOSITORY
 
@@ -47,6 +48,13 @@ def test_a_version_is_main_or_a_release(name):
     with pytest.raises(CommandError) as refused:
         check_version(name)
     assert str(refused.value) == f"--as: must be main or a release such as 0.1.0, got '{name}'"
+
+
+def test_a_folder_of_versions_that_is_a_file_is_refused_before_the_site_is_built(tmp_path):
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(CommandError, match=r"^--into: must be a writable folder, got "):
+        website(into=file)
 
 
 def test_the_search_leaves_out_the_contents_and_notes_for_maintainers(tmp_path):
