@@ -26,7 +26,8 @@ def test_a_request_passes_unchanged_with_the_headers_of_its_team(world):
         "x-gateway-inference-fairness-id": "forged",
         "x-gateway-destination-endpoint": "10.0.0.1:8000",
         "x-prefiller-host-port": "10.0.0.1:8000",
-        "x-llm-d-slo-ttft-ms": "1",
+        "x-llm-d-session": "forged",
+        "x-llm-d-slo-ttft-ms": "200",
         "cookie": "session=1",
         "x-client-cert-spiffe": "forged",
         "x-gateway-model-name": "llama",
@@ -41,7 +42,8 @@ def test_a_request_passes_unchanged_with_the_headers_of_its_team(world):
     assert headers["x-llm-d-inference-fairness-id"] == "research"
     assert headers["x-gateway-model-name"] == "llama"
     assert headers["x-other"] == "stays"
-    gone = {"authorization", "cookie", "x-prefiller-host-port", "x-llm-d-slo-ttft-ms"}
+    assert headers["x-llm-d-slo-ttft-ms"] == "200", "a client may name its objective"
+    gone = {"authorization", "cookie", "x-prefiller-host-port", "x-llm-d-session"}
     gone |= {"x-gateway-destination-endpoint", "accept-encoding", "x-client-cert-spiffe"}
     assert not gone & set(headers)
 
