@@ -18,7 +18,7 @@ from infra.plan import RegionPlan, ServedModel
 from infra.stack import Task
 from scripts.calibrate.comparing import Comparison, compared
 from scripts.calibrate.series import EngineSeries, Grown, Labels, counters, engines, together
-from scripts.rehearse.engine_settings import NotSimulatedError, settings_of, template_of
+from scripts.rehearse.engine_settings import GROUP, NotSimulatedError, settings_of, template_of
 from scripts.shared.placements import is_on
 from simulator.engine.settings import Deployment
 from simulator.engine.step_times import LEAST_PERIODS
@@ -26,10 +26,11 @@ from twin.cluster.monitoring.promql import History
 from twin.wire.kube import JsonObject, KubeError
 
 _NOTHING: Final = Grown((), {}, 0)
-_KINDS: Final = (
-    "/apis/apps/v1/namespaces/{}/deployments/{}",
-    "/apis/leaderworkerset.x-k8s.io/v1/namespaces/{}/leaderworkersets/{}",
-)
+_PATHS: Final = {
+    "Deployment": "/apis/apps/v1/namespaces/{}/deployments/{}",
+    GROUP: "/apis/leaderworkerset.x-k8s.io/v1/namespaces/{}/leaderworkersets/{}",
+}
+"""Path of a replica's object by its kind."""
 _ENDED: Final = "on nodes that are gone"
 
 
@@ -202,7 +203,7 @@ def _groups(site: Site, served: ServedModel) -> list[_Same]:
 
 
 def _item(site: Site, name: str) -> JsonObject:
-    for kind, path in zip(("Deployment", "LeaderWorkerSet"), _KINDS, strict=True):
+    for kind, path in _PATHS.items():
         try:
             found: dict[str, Any] = site.api.get(path.format(site.plan.namespace, name))
         except KubeError as error:

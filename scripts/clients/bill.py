@@ -1,7 +1,5 @@
 """Team bills as tables, data and CSV."""
 
-import csv
-import io
 import os
 import re
 import tempfile
@@ -22,7 +20,7 @@ from infra.estimate.team_bills import (
     TeamBill,
     Tokens,
 )
-from scripts.clients.usage import used_of
+from scripts.clients.usage import csv_of, used_of
 from scripts.terminal.console import CommandError
 from scripts.terminal.tables import Listing, figure, print_table
 
@@ -173,16 +171,7 @@ def bill_as_data(rows: Sequence[BillRow], by: Sequence[str]) -> list[dict[str, A
 
 def bill_as_csv(rows: Sequence[BillRow], by: Sequence[str]) -> str:
     """Return a bill as CSV with a header."""
-    return csv_of(_plain(row, by) for row in (*rows, *([] if rows else [_total([], by)])))
-
-
-def csv_of(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return rows with the same fields as CSV with a header."""
-    text, found = io.StringIO(), list(rows)
-    writer = csv.DictWriter(text, list(found[0]))
-    writer.writeheader()
-    writer.writerows(found)
-    return text.getvalue()
+    return csv_of([_plain(row, by) for row in (rows or [_total([], by)])])
 
 
 def drawn(bill: TeamBill, period: Period, file: Path) -> None:

@@ -23,7 +23,6 @@ from scripts.clients.bill import (
     Period,
     bill_as_csv,
     bill_as_data,
-    csv_of,
     drawn,
     month_at,
     notes,
@@ -42,7 +41,7 @@ from scripts.clients.reconcile import (
     print_comparison,
     recorded,
 )
-from scripts.clients.usage import FIELDS, added_up, as_csv, as_data, print_usage
+from scripts.clients.usage import FIELDS, added_up, as_csv, as_data, csv_of, print_usage
 from scripts.shared.google_cloud import CloudError
 from scripts.terminal.console import CommandError, console, errors
 from scripts.terminal.exit_codes import ExitCode
@@ -262,7 +261,7 @@ def bill(
     if out is not None:
         write_output("--csv", out, lambda file: file.write_text(bill_as_csv(rows, fields)))
     if focus is not None:
-        charges = csv_of(focus_rows(paid, listed, plan, period, basis))
+        charges = csv_of(list(focus_rows(paid, listed, plan, period, basis)))
         write_output("--focus", focus, lambda file: file.write_text(charges))
     if chart is not None:
         write_output("--chart", chart, lambda file: drawn(paid, period, file))

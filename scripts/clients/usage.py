@@ -124,10 +124,16 @@ def as_data(rows: Sequence[Row], by: Sequence[str]) -> list[dict[str, Any]]:
 
 def as_csv(rows: Sequence[Row], by: Sequence[str]) -> str:
     """Return usage as CSV with a header."""
+    fields = _plain(Row(("",) * len(by), Used()), by)
+    return csv_of([_plain(row, by) for row in rows], list(fields))
+
+
+def csv_of(rows: Sequence[Mapping[str, Any]], fields: Sequence[str] = ()) -> str:
+    """Return rows as CSV with a header; without `fields`, it is of those of the first row."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(_plain(Row(("",) * len(by), Used()), by)))
+    writer = csv.DictWriter(text, fields or list(rows[0]))
     writer.writeheader()
-    writer.writerows(_plain(row, by) for row in rows)
+    writer.writerows(rows)
     return text.getvalue()
 
 

@@ -9,6 +9,7 @@ from pydantic import Field, StringConstraints
 
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import Document, one_of
+from gke_inference.gateway.settings import RequestPercent
 from gke_inference.settings import Settings
 from infra.plan import Plan
 from scripts.rehearse.files import settings_of_file
@@ -43,7 +44,7 @@ class CanaryEvent(Settings):
     """Model of the stack."""
     version: str
     """Canary of the model."""
-    percent: int = Field(ge=0, le=100)
+    percent: RequestPercent
     """Share of the model's requests."""
 
 

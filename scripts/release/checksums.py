@@ -8,12 +8,15 @@ from typing import Final
 CHECKSUMS: Final = "SHA256SUMS"
 
 
+def checksum_of(file: Path) -> str:
+    """Return the SHA-256 checksum of a file."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
 def checksums_of(folder: Path) -> dict[str, str]:
     """Return the SHA-256 checksum of each file of a folder by name, without the list itself."""
     return {
-        file.name: hashlib.sha256(file.read_bytes()).hexdigest()
-        for file in sorted(folder.iterdir())
-        if file.name != CHECKSUMS
+        file.name: checksum_of(file) for file in sorted(folder.iterdir()) if file.name != CHECKSUMS
     }
 
 

@@ -5,13 +5,13 @@ The statement has no time and no number of a run, so that two builds of a commit
 not signed: it says what was built from what, and `scripts.release.verify` checks that.
 """
 
-import hashlib
 import json
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
+from scripts.release.checksums import checksum_of
 from scripts.release.sources import Commit
 from scripts.terminal.console import CommandError
 
@@ -50,7 +50,7 @@ def statement_of(sources: Path, commit: Commit, checksums: Mapping[str, str]) ->
                 "resolvedDependencies": [
                     {"uri": _REPOSITORY, "digest": {"gitCommit": commit.sha}},
                     *(
-                        {"uri": f"{_REPOSITORY}#{name}", "digest": {"sha256": _sha256(file)}}
+                        {"uri": f"{_REPOSITORY}#{name}", "digest": {"sha256": checksum_of(file)}}
                         for name in _LOCKS
                         if (file := sources / name).is_file()
                     ),
@@ -121,7 +121,3 @@ def _subjects(listed: Any) -> dict[str, object]:
     return {
         str(_field(each, "name")): _field(each, "digest.sha256") for each in cast(list[Any], listed)
     }
-
-
-def _sha256(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()

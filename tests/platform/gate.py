@@ -1,13 +1,10 @@
 """The gate for clients of a twin, as tests see it: which keys its replicas know."""
 
 import time
-import urllib.request
-from pathlib import Path
-from typing import Any
 
 from gke_inference.base.manifests import COMPONENT_LABEL
 from gke_inference.clients.callout import COMPONENT, METRICS_PORT
-from twin.cluster.base import podports
+from tests.platform.pod_metrics import metric_of
 from twin.host.paths import TwinPaths
 from twin.tests.eventually import eventually
 from twin.wire.kube import Kube
@@ -34,17 +31,9 @@ def until_keys_are_read(paths: TwinPaths) -> None:
         for pod in pods:
             seen = reads[pod["metadata"]["name"]]
             asked = time.time()
-            read_at = asked - _age(kubeconfig.parent, pod)
+            read_at = asked - metric_of(kubeconfig.parent, pod, METRICS_PORT, AGE)
             if read_at > seen[-1] + (APART_SECONDS if len(seen) > 1 else 0):
                 seen.append(read_at)
         return all(len(seen) > 2 for seen in reads.values())
 
     eventually(are_read, 30)
-
-
-def _age(cluster: Path, pod: dict[str, Any]) -> float:
-    address, port = podports.resolve(cluster, pod, METRICS_PORT)
-    with urllib.request.urlopen(f"http://{address}:{port}/metrics", timeout=5) as answer:
-        lines = answer.read().decode().splitlines()
-    (age,) = (line.split()[1] for line in lines if line.startswith(f"{AGE} "))
-    return float(age)

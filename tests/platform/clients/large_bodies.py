@@ -2,18 +2,17 @@
 
 import asyncio
 import time
-import urllib.request
 from urllib.parse import urlsplit
 
 from gke_inference.base.manifests import COMPONENT_LABEL
 from gke_inference.gateway.body_memory import ROUTER
 from gke_inference.gateway.router import COMPONENT, METRICS_PORT
-from twin.cluster.base import podports
+from tests.platform.pod_metrics import metric_of
 from twin.host.paths import TwinPaths
 from twin.wire.kube import Kube
 
 MIB = 1 << 20
-_MEMORY = "process_resident_memory_bytes "
+_MEMORY = "process_resident_memory_bytes"
 
 
 async def _ask(endpoint: str, body: int, sent: int) -> tuple[int, float]:
@@ -53,9 +52,6 @@ def memory_of_routers(paths: TwinPaths) -> list[float]:
     found: list[float] = []
     for pod in Kube(kubeconfig).list("/api/v1/pods", f"{COMPONENT_LABEL}={COMPONENT}"):
         assert not any(state["restartCount"] for state in pod["status"]["containerStatuses"])
-        address, port = podports.resolve(kubeconfig.parent, pod, METRICS_PORT)
-        with urllib.request.urlopen(f"http://{address}:{port}/metrics", timeout=10) as answer:
-            lines = answer.read().decode().splitlines()
-        (used,) = (line.split()[1] for line in lines if line.startswith(_MEMORY))
-        found.append(float(used) / (ROUTER.limit_mib * MIB))
+        used = metric_of(kubeconfig.parent, pod, METRICS_PORT, _MEMORY)
+        found.append(used / (ROUTER.limit_mib * MIB))
     return found
