@@ -32,7 +32,8 @@ def speeds(deployed: Deployed) -> Iterator[Row]:
             return Subject("speed", where, "no promise").skipped("no model has answered")
 
         nothing = seen(Subject("speed", region, f"at most {MOST:g} times the model's time"), look)
-        rows = [_judged(each, region) for each in found if each.found.replicas]
+        # an engine whose node is gone is not part of the platform that is accepted
+        rows = [_judged(each, region) for each in found if each.deployment and each.found.replicas]
         yield from rows or [nothing]
 
 

@@ -55,10 +55,10 @@ def rungs(fake: Fake) -> Fake:
     return fake
 
 
-def record(fake: Fake, pages: list[str]) -> None:
+def record(fake: Fake, pages: list[str], on: str = "gpu") -> None:
     labels = {
         "cluster": "acme-local-us-central1", "location": "us-central1", "namespace": "models",
-        "job": "llama-3-1-8b", "pod": "llama-0", "node": "gpu",
+        "job": "llama-3-1-8b", "pod": f"llama-{on}", "node": on,
     }  # fmt: skip
     fake.cluster.series.add(pages, labels)
 
@@ -99,6 +99,15 @@ def test_too_few_tokens_are_not_checked_after_waiting_for_scrapes(
 def test_a_platform_without_answers_makes_no_promise(platform: Deployed, rungs: Fake) -> None:
     row = only(platform)
     assert (row.verdict, row.measured) == (Verdict.NOT_CHECKED, "no model has answered")
+
+
+def test_an_engine_whose_node_is_gone_is_not_part_of_the_platform(
+    platform: Deployed, rungs: Fake
+) -> None:
+    record(rungs, after_some_requests(3.0), on="gone")
+    assert only(platform).measured == "no model has answered"
+    record(rungs, after_some_requests(1.0))
+    assert only(platform).verdict is Verdict.MET
 
 
 def test_metrics_that_cannot_be_read_are_unseen(platform: Deployed, fake: Fake) -> None:
