@@ -139,15 +139,19 @@ def print_bill(rows: Sequence[BillRow], by: Sequence[str]) -> None:
     """Print a bill as a table with a total."""
     shown = [one for one in COMPONENTS if any(row.usd[one] for row in rows)]
     columns = [figure(f"{one.upper()} $", spare=2) for one in shown if "component" not in by]
+    has_teams = "team" in by  # whose names tell the payer
     table = Listing(
-        *(field.upper() for field in by), figure("REQUESTS", spare=1), figure("TOKENS", spare=1),
+        *(() if has_teams else ("PAYER",)), *(field.upper() for field in by),
+        figure("REQUESTS", spare=1), figure("TOKENS", spare=1),
         *columns, figure("TOTAL $"), figure("SHARE"),
     )  # fmt: skip
     whole = sum(row.whole for row in rows)
-    for row in (*rows, _total(rows, by)):
+    total = _total(rows, by)
+    for row in (*rows, total):
         tokens = row.tokens.prompt + row.tokens.completion
         parts = [f"{row.usd[one]:,.2f}" for one in shown]
         table.add_row(
+            *(() if has_teams else ("all" if row is total else str(row.payer),)),
             *row.names,
             f"{row.tokens.requests:,}",
             f"{tokens:,}",
@@ -161,7 +165,8 @@ def print_bill(rows: Sequence[BillRow], by: Sequence[str]) -> None:
 def _total(rows: Sequence[BillRow], by: Sequence[str]) -> BillRow:
     usd = {one: sum(row.usd[one] for row in rows) for one in COMPONENTS}
     tokens = sum((row.tokens for row in rows), Tokens())
-    return BillRow(Payer.PLATFORM, ("all", *([""] * (len(by) - 1))), usd, tokens)
+    names = ("all" if each == "team" else "" for each in by)
+    return BillRow(Payer.PLATFORM, tuple(names), usd, tokens)
 
 
 def bill_as_data(rows: Sequence[BillRow], by: Sequence[str]) -> list[dict[str, Any]]:

@@ -256,6 +256,8 @@ def bill(
     listed = team_bill(
         plan, stack_cost(plan), found, period.hours, basis=basis, overhead=overhead, field=cost
     )
+    if invoice is not None and not listed.usd:
+        raise CommandError("--invoice: cannot be divided, because the computed cost is $0")
     paid = listed if invoice is None else listed.scaled(invoice)
     rows = rows_of(paid, fields)
     if out is not None:

@@ -99,6 +99,21 @@ def test_the_table_says_what_the_bill_is(bill, capsys):
     assert "100.0%" in text
 
 
+def test_a_table_without_teams_says_who_pays(bill, capsys, monkeypatch):
+    monkeypatch.setattr(command.console, "width", 160)
+    bill(by=["model"], output=Output.WIDE)
+    lines = capsys.readouterr().out.splitlines()
+    payers = [line.split()[0] for line in lines if line.split() and line.split()[0].islower()]
+    assert list(dict.fromkeys(payers)) == ["team", "idle", "platform", "all"]
+
+
+def test_an_invoice_for_a_cost_of_nothing_is_refused(bill, monkeypatch):
+    whole = command.team_bill
+    monkeypatch.setattr(command, "team_bill", lambda *a, **k: whole(*a, **k).scaled(0.0))
+    with pytest.raises(CommandError, match=r"^--invoice: cannot be divided, because the computed"):
+        bill(invoice=5.0)
+
+
 def test_the_page_shows_what_the_command_prints(bill, monkeypatch, capsys):
     plan = resolve(read("clients", EXAMPLES / "clients"))
     monkeypatch.setattr(command.records, "plan_with_teams", lambda _: plan)

@@ -69,6 +69,8 @@ func (e *exchange) translated(body []byte, isWhole bool) *openai.Error {
 	_, pickers, isPickers := strings.Cut(text, pickersText)
 	pickers = pickersText + strings.TrimSpace(pickers)
 	switch {
+	case !isPickers && isJSON && !isWhole && paths.IsMessages(e.path):
+		return openai.Failed(e.status) // its message cannot be read, and its form is not Anthropic's
 	case !isPickers && isJSON && isOpenAIs && !(paths.IsMessages(e.path) && text != ""):
 		return nil
 	case strings.HasPrefix(pickers, fullText), strings.HasPrefix(pickers, waitedText):

@@ -83,6 +83,20 @@ func TestErrorsOfMessagesHaveAnthropicsForm(t *testing.T) {
 	}
 }
 
+func TestAnErrorOfAMessageThatIsTooLongToReadHasAnthropicsForm(t *testing.T) {
+	client, _ := gateway(t)
+	c := begin(t, client)
+	c.send(asked(false, ":path", "/v1/messages"), requestBody(hello, true))
+	c.receive()
+	c.requestParts(len(hello))
+	long := `{"error":{"message":"` + strings.Repeat("x", maxErrorBytes)
+	c.send(answered(":status", "400", "content-type", "application/json"), responseBody(long, false))
+	want := `{"error":{"message":"The model rejected the request with status 400.","type":"invalid_request_error"},"type":"error"}`
+	if got := string(c.receive().GetImmediateResponse().GetBody()); got != want {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestTheGatesOwnRefusalOfAMessageHasAnthropicsForm(t *testing.T) {
 	client, _ := gateway(t)
 	c := begin(t, client)

@@ -270,21 +270,23 @@ func TestAPathThatIsNotRelayedIsMissingAtABackendAndAMatterOfTimeAtAFallback(t *
 	hold := holding.New(small)
 	for name, one := range map[string]struct {
 		admission Admission
+		method    string
 		path      string
 		status    int
 		kind      string
 	}{
-		"a backend":              {nil, "/v1/messages", 404, `"type":"not_found_error"`},
-		"a fallback":             {everything{}, "/v1/messages", 429, `"type":"rate_limit_error"`},
-		"a fallback's responses": {everything{}, "/v1/responses", 429, `"code":"model_overloaded"`},
-		"no API at all":          {everything{}, "/v1/nothing", 404, `"code":"unknown_url"`},
+		"a backend":              {nil, "POST", "/v1/messages", 404, `"type":"not_found_error"`},
+		"a fallback":             {everything{}, "POST", "/v1/messages", 429, `"type":"rate_limit_error"`},
+		"another method":         {everything{}, "GET", "/v1/messages", 405, `"type":"invalid_request_error"`},
+		"a fallback's responses": {everything{}, "POST", "/v1/responses", 429, `"code":"model_overloaded"`},
+		"no API at all":          {everything{}, "POST", "/v1/nothing", 404, `"code":"unknown_url"`},
 	} {
 		server := New(&Server{
 			Config: func() *config.Config { return &config.Config{} }, Metrics: NewMetrics(hold), Hold: hold, Admission: one.admission,
 			Limits: holding.Settings{MaxBodyBytes: 1000, BodyTime: time.Minute},
 		})
 		written := httptest.NewRecorder()
-		server.ServeHTTP(written, httptest.NewRequest(http.MethodPost, one.path, strings.NewReader(`{"model":"m"}`)))
+		server.ServeHTTP(written, httptest.NewRequest(one.method, one.path, strings.NewReader(`{"model":"m"}`)))
 		if written.Code != one.status || !strings.Contains(written.Body.String(), one.kind) {
 			t.Errorf("%s: got %d %s", name, written.Code, written.Body)
 		}

@@ -129,16 +129,17 @@ func (s *Server) count(made *call, status int) {
 func (s *Server) read(w http.ResponseWriter, r *http.Request) (*call, *openai.Error) {
 	path, is := strings.CutPrefix(r.URL.Path, prefix)
 	isServed := is && contains(Paths, path)
-	if !isServed && s.Admission != nil && paths.IsPrompt(r.URL.Path) {
+	isEngines := !isServed && s.Admission != nil && paths.IsPrompt(r.URL.Path)
+	if (isServed || isEngines) && r.Method != http.MethodPost {
+		return nil, openai.Invalid(http.StatusMethodNotAllowed, "method_not_allowed", "", "The method must be POST.")
+	}
+	if isEngines {
 		// the model's engines serve the path; only now, none of them has room
 		return nil, openai.Overloaded(http.StatusTooManyRequests, "model_overloaded",
 			"No replica of the model had room for this request, and its fallback does not serve this path. Retry it later.", "")
 	}
 	if !isServed {
 		return nil, openai.Invalid(http.StatusNotFound, "unknown_url", "", "This path is not served: "+r.URL.Path)
-	}
-	if r.Method != http.MethodPost {
-		return nil, openai.Invalid(http.StatusMethodNotAllowed, "method_not_allowed", "", "The method must be POST.")
 	}
 	held, refused := s.hold(w, r)
 	if refused != nil {
