@@ -5,7 +5,7 @@ from typing import Any
 import pulumi
 
 from gke_inference.catalogue.versions import image, replaced
-from gke_inference.intent.cloud_run import CloudRunSettings
+from gke_inference.intent.cloud_run import RUN_IMAGE, CloudRunSettings
 from gke_inference.serving.cloud_run.cloud_run_model import CloudRunModel, CloudRunModelArgs
 from infra.plan import RegionPlan
 from infra.plan.backends import BackendsPlan
@@ -47,7 +47,7 @@ def run_args(
     settings["weights"] = service.weights
     args = CloudRunModelArgs(
         account_id=service.account_id,
-        image=replaced(image("vllm_gpu").reference, region.images.replacements),
+        image=replaced(image(RUN_IMAGE).reference, region.images.replacements),
         labels=region.project.labels,
         model=CloudRunSettings(**settings),
         project=service.project,

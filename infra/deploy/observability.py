@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pulumi
 
+from gke_inference.catalogue.engines import DEFAULT_ENGINE
 from gke_inference.catalogue.load_balancing import health_path
 from gke_inference.catalogue.pickers import LLM_D_ROUTER
 from gke_inference.catalogue.prices import rung_price
@@ -74,7 +75,7 @@ def _observed(plan: Plan, every: Sequence[ServedModel]) -> ObservedModelArgs:
         job=first.object_name,
         prices=_prices(first),
     )
-    if model.engine != "vllm":
+    if model.engine != DEFAULT_ENGINE:
         args["engine"] = model.engine
     if model.task is Task.GENERATE and _has_watched_picker(plan, model):
         args["picker_limit_mib"] = first.picker_limit_mib

@@ -9,6 +9,7 @@ from typing import Final, cast
 
 import pulumi
 
+from gke_inference.catalogue.engine_flags import flags
 from gke_inference.catalogue.engines import engine
 from gke_inference.cluster.workload_identity import BucketAccessArgs, WorkloadIdentityArgs
 from gke_inference.intent.intent import ModelServerArgs
@@ -150,10 +151,10 @@ def server_args(served: ServedModel) -> ModelServerArgs:
     # a disk is a claim: pods without its files cannot start
     args["has_gate"] = model.disk is None
     settings: EngineSettings = words["settings"]
-    if site.reports_usage and model.engine == "vllm" and model.task is Task.GENERATE:
+    if site.reports_usage and _USAGE_FLAG in flags(model.engine) and model.task is Task.GENERATE:
         # the last event of a stream contains its usage; the gate removes the event
-        flags = {_USAGE_FLAG: True, **(settings.engine_args or {})}
-        settings = settings.model_copy(update={"engine_args": flags})
+        given = {_USAGE_FLAG: True, **(settings.engine_args or {})}
+        settings = settings.model_copy(update={"engine_args": given})
     if served.is_on_kuberay:
         args["max_replicas"] = served.maximum
     if served.buffer:

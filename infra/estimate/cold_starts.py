@@ -13,7 +13,6 @@ from planner.speed.kv_tiers import lustre_bytes_per_second, share_bytes_per_seco
 
 _MIB = 2**20
 _GB_PER_MIB = _MIB / 1e9
-_KEPT_ON_GPU = ("sglang", "vllm")
 
 
 @dataclass(frozen=True)
@@ -170,7 +169,8 @@ def _estimate(
     if weights == _DISK and disk is not None:
         rate = disk.throughput_mib_per_second * _GB_PER_MIB / model.replicas.max
     # the same as serving.weights: on GPU one launcher keeps what one server compiled
-    is_kept = rung.kind == "tpu" or (not rung.is_multi_host and model.engine in _KEPT_ON_GPU)
+    able = engine(model.engine).hardware[rung.kind]
+    is_kept = rung.kind == "tpu" or (not rung.is_multi_host and able.archived_cache)
     return cold_start(
         rung.kind,
         sizes[0] if is_split else sum(sizes),

@@ -203,7 +203,7 @@ def _architecture(weights: str, name: str, task: Task) -> Architecture | str:
     if found is None:
         return f"the architecture of {weights} is not known"
     is_own = found.is_video is (task is Task.VIDEO) if task.is_diffusion else True
-    if (found.kind == "diffusion") != task.is_diffusion or not is_own:
+    if found.is_diffusion != task.is_diffusion or not is_own:
         return f"{found.name} is no model of task {task.value}"
     return found
 

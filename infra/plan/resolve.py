@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from gke_inference.catalogue.managed_prometheus import collectors_namespace
+from gke_inference.intent.cloud_run import RUN_IMAGE
 from infra.plan.backends import BackendsPlan, resolve_backends
 from infra.plan.batches import BatchPlan, resolve_batches
 from infra.plan.capacity import RegionCapacity, capacity_by_region
@@ -258,7 +259,7 @@ def resolve(platform: Platform) -> Plan:
     if backends is not None:
         programs.add("relay")
         if backends.services:
-            programs.add("vllm_gpu")
+            programs.add(RUN_IMAGE)
     return Plan(
         platform=platform,
         names=names,

@@ -12,6 +12,7 @@ import yaml as pyyaml
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
 
+from gke_inference.catalogue.engines import DEFAULT_ENGINE
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.problems import join
 from infra.reading.load import KEY, PROJECT, STACKS, parse, platform_of
@@ -59,7 +60,7 @@ class Placement:
     and latency targets stay as they are."""
     weights: str | None = None
     """Weights of a model that is not in the stack; None for its name."""
-    engine: str = "vllm"
+    engine: str = DEFAULT_ENGINE
     """Engine that the estimates are for."""
 
 
@@ -167,7 +168,7 @@ def put(platform: Any, name: str, placement: Placement) -> None:
 
 def _immovable(name: str, existing: Any, placement: Placement) -> Iterator[InputError]:
     """Yield what the estimates of a placement do not cover."""
-    engine = existing.get("engine", "vllm")
+    engine = existing.get("engine", DEFAULT_ENGINE)
     if engine != placement.engine:
         rule = f"must be {placement.engine}, the engine that the choice is for"
         yield InputError(join("models", name, "engine"), rule, engine)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from gke_inference.catalogue.engines import engine
+from gke_inference.catalogue.engines import DEFAULT_ENGINE, engine
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import join
 from infra.stack import Platform
@@ -77,6 +77,6 @@ def _raw_names(models: Mapping[str, Any]) -> dict[str, str]:
 def _adapter_name(written: Any) -> str:
     """Return the pattern of adapter names for the engine of a file that is not yet checked."""
     try:
-        return engine(str(written or "vllm")).adapter_name
+        return engine(str(written or DEFAULT_ENGINE)).adapter_name
     except ValueError:
         return "{adapter}"

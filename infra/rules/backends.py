@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from gke_inference.backends.rules import check_target
 from gke_inference.backends.settings import KindFields
+from gke_inference.catalogue.engines import engine, engines_where
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import join, one_of
 from infra.stack import Backend, BackendKind, BackendTarget, Layer, Model, Platform, Task
@@ -92,8 +93,9 @@ def _check_fallback(platform: Platform, name: str, model: Model) -> Iterator[Inp
 
 def _unfit(model: Model) -> str | None:
     """Return why a model cannot have a fallback, or None if it can."""
-    if model.task is not Task.GENERATE or model.engine != "vllm":
-        return "must not be set unless an endpoint picker compares the queues of vLLM"
+    if model.task is not Task.GENERATE or not engine(model.engine).fallbacks:
+        able = " or ".join(each.title for each in engines_where(lambda facts: facts.fallbacks))
+        return f"must not be set unless an endpoint picker compares the queues of {able}"
     if model.disaggregated is not None:
         return "must not be set when prefill and decode are disaggregated"
     if model.adapters or model.live_adapters is not None:

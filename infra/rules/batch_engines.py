@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from gke_inference.catalogue.engines import engine, engines_where
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.problems import join, one_of
 from gke_inference.catalogue.rungs import Rung
@@ -52,9 +53,10 @@ def check_batch_engines(platform: Platform, by_region: CapacityByRegion) -> Iter
 
 
 def _check_model(where: str, name: str, model: Model) -> Iterator[InputError]:
-    if model.engine != "vllm" or model.task is not Task.GENERATE:
+    if not engine(model.engine).batches or model.task is not Task.GENERATE:
         got = f"{model.engine}, {model.task.value}"
-        yield InputError(where, "must be a model of engine vllm and task generate", Bare(got))
+        able = " or ".join(each.name for each in engines_where(lambda facts: facts.batches))
+        yield InputError(where, f"must be a model of engine {able} and task generate", Bare(got))
     settings = model.settings
     unusable: Mapping[str, object | None] = {
         "disaggregated": model.disaggregated,

@@ -20,8 +20,6 @@ _FIRST = (
 )
 
 _RAY = (Spanning.RAY, Spanning.KUBERAY)
-_RAY_IMAGE = "vllm_gpu"
-"""Entry of the lock whose upstream image has no Ray (kubernetes-sigs/lws#835), and ours has it."""
 
 
 def check_images(platform: Platform) -> Iterator[InputError]:
@@ -89,23 +87,27 @@ def check_pinned(plan: Plan) -> Iterator[InputError]:
 def check_ray(plan: Plan) -> Iterator[InputError]:
     """Yield models that span GPU nodes with Ray in an image that has none.
 
+    The upstream image has no Ray (kubernetes-sigs/lws#835), and ours has it.
+
     Args:
         plan: A resolved stack without other problems.
     """
     images = plan.platform.images
-    own = repository_names()[_RAY_IMAGE]
-    if images is not None and own in images.digests:
-        return
+    digests = {} if images is None else images.digests
     for name, every in plan.models.items():
         settings = every[0].settings
         rungs = [rung for role in every[0].roles for rung in role.capacity.settings.rungs]
         spanning = settings.spanning
-        if spanning is not None and spanning in _RAY and not all(rung.is_tpu for rung in rungs):
+        if spanning is None or spanning not in _RAY or all(rung.is_tpu for rung in rungs):
+            continue
+        entry = engine(settings.engine).hardware["gpu"].image
+        own = repository_names()[entry]
+        if own not in digests:
             yield InputError(
                 join("models", name, "spanning"),
                 f"must be engine on GPU unless images.digests has {own}",
                 spanning.value,
-                f": {lock_image(_RAY_IMAGE).repository} has had no Ray since v0.19, and only the"
+                f": {lock_image(entry).repository} has had no Ray since v0.19, and only the"
                 " image that this repository builds has it",
             )
 

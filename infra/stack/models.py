@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from gke_inference.catalogue.engines import VLLM, EngineName, engine
+from gke_inference.catalogue.engines import DEFAULT_ENGINE, EngineName, engine
 from gke_inference.gateway.settings import (
     PRIORITY,
     IdleSeconds,
@@ -177,7 +177,7 @@ class Model(Settings):
     `predict`, which has no tokens. For Stable Diffusion XL, 77.
     For Wan 2.1, at most 512. For a known language model on vLLM or SGLang, at most that of its
     published configuration, unless `engine_args` scale its positions."""
-    engine: EngineName = VLLM
+    engine: EngineName = DEFAULT_ENGINE
     """Inference server that runs the model."""
     settings: EngineSettings = EngineSettings()
     """Settings of the engine."""

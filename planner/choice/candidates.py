@@ -6,7 +6,7 @@ from functools import cache
 
 from gke_inference.catalogue.accelerators import accelerator as offered
 from gke_inference.catalogue.accelerators import accelerator_names, machine
-from gke_inference.catalogue.engines import Abilities
+from gke_inference.catalogue.engines import DEFAULT_ENGINE, Abilities
 from gke_inference.catalogue.engines import engine as engine_facts
 from gke_inference.catalogue.node_networks import INTERFACE_NETWORKS
 from gke_inference.intent.expert_settings import ALL2ALL
@@ -126,7 +126,7 @@ def candidates(
     context: int,
     words: tuple[str, ...] = (),
     bits: tuple[int, ...] = (),
-    engine: str = "vllm",
+    engine: str = DEFAULT_ENGINE,
     kv_bits: int = 16,
     adapters: int = 0,
     speculative: str = "",
@@ -154,7 +154,7 @@ def candidates(
             continue
         if speculative and (speculative not in able.speculative or form.stages > 1):
             continue
-        if form.experts and (engine != "vllm" or adapters or not _can_spread(model, form)):
+        if form.experts and (not able.experts or adapters or not _can_spread(model, form)):
             continue
         for width in bits or _precisions(model, form.chip, able):
             made = replace(form, bits=width)

@@ -15,6 +15,7 @@ from gke_inference.catalogue.accelerators import (
 )
 from gke_inference.catalogue.accelerators import accelerator as offered
 from gke_inference.catalogue.engines import engine as engine_facts
+from gke_inference.catalogue.engines import engines_for
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.prices import price
 from gke_inference.sizing.architectures import Architecture
@@ -27,7 +28,6 @@ from gke_inference.sizing.image_memory import (
 from planner.speed.image_speed import MEASURED_SPREAD, seconds_of
 
 _UTILISATION = 0.7
-_ENGINE = "diffusion"
 MOST_RATE = 1e6
 """Maximum rate in images or videos per second: more than all chips of a region can generate."""
 
@@ -58,8 +58,9 @@ class ImageChoice:
 
 def is_served(model: Architecture, word: str) -> bool:
     """Return whether an engine of this project serves a model on an accelerator."""
-    able = engine_facts(_ENGINE).abilities(offered(word).kind, word)
-    return bool(model.pipeline) and able is not None
+    task, kind = "video" if model.is_video else "image", offered(word).kind
+    able = [engine_facts(name).abilities(kind, word) for name in engines_for(task)]
+    return bool(model.pipeline) and any(able)
 
 
 def usd_per_thousand(seconds: float, usd_per_chip_hour: float, utilisation: float = 1.0) -> float:
@@ -102,7 +103,7 @@ def image_choices(
     Raises:
         ValueError: It is not an image model, or the rate is not positive.
     """
-    if model.kind != "diffusion":
+    if not model.is_diffusion:
         raise InputError("model", "must be an image model", Bare(model.name))
     if not 0 < rate <= MOST_RATE:
         raise InputError("rate", f"must be above 0 and at most {MOST_RATE:g}", Bare(f"{rate:g}"))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gke_inference.catalogue.accelerators import PROVISIONING
+from gke_inference.catalogue.engines import DEFAULT_ENGINE
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.sizing.architectures import Architecture, known
 from gke_inference.sizing.memory import kv_cache_gib
@@ -56,7 +57,7 @@ class Question:
     """Target utilization of the replicas at peak."""
     context: int = 0
     """Longest sequence, in tokens; 0 for 1.5 times the prompt and the answer."""
-    engine: str = "vllm"
+    engine: str = DEFAULT_ENGINE
     """Engine, in the user's word; published measurements determine its speed."""
     adapters: int = 0
     """Different LoRA adapters in one batch."""

@@ -12,6 +12,8 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from gke_inference.catalogue.engines import EngineFacts, engine_names
+from gke_inference.catalogue.engines import engine as engine_facts
 from gke_inference.sizing.shapes import ModelShape
 from planner.fit.chips import ACCELERATORS, accelerator
 from planner.fit.tables import table
@@ -32,13 +34,14 @@ def generation_of(name: str) -> str:
     return name if chip is None else _GENERATION.get(chip.compute_capability or "", name)
 
 
+@cache
 def engine_of(text: str) -> str:
     """Return the engine that the text of a published row, or a user, names.
 
     No published row is for TGI. It has its own name, so its interval is wider.
     """
-    known = {"vllm": "vllm", "sglang": "sglang", "tgi": "tgi"}
-    return next((name for word, name in known.items() if text.lower().startswith(word)), "tensorrt")
+    names = (name for name in engine_names() if text.lower().startswith(name))
+    return next((engine_facts(name).measured_as for name in names), EngineFacts.measured_as)
 
 
 def labels(engine: str, name: str, bits: int, *, is_mixture: bool) -> dict[str, str]:

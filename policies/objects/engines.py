@@ -1,50 +1,28 @@
-"""Detects the engine in a container and parses its flags, for five engines."""
+"""Detects the engine in a container and parses its flags, by manifests.yaml in engines' folders."""
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from typing import Any
 
+from gke_inference.catalogue.engine_tables import tables
+from gke_inference.catalogue.engines import engine as facts
+from gke_inference.catalogue.engines import engine_names
 from policies.objects.pods import Container, PodOf
 from policies.objects.world import World
 
-# Names in images and command lines, in search order.
-_NAMES: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("vllm", ("vllm",)),
-    ("sglang", ("sglang",)),
-    ("jetstream", ("jetstream", "maxengine", "maxtext")),
-    ("tgi", ("text-generation-inference", "text-generation-launcher")),
-    ("triton", ("tritonserver", "trtllm")),
-)
-_PORTS = {"vllm": 8000, "sglang": 30000, "jetstream": 9000, "tgi": 80, "triton": 8000}
-_TENSOR = (
-    "--tensor-parallel-size",
-    "-tp",
-    "--tp",
-    "--tp-size",
-    "--num-shard",
-    "--ici-tensor-parallelism",
-    "ici_tensor_parallelism",
-    "--world-size",
-)
-_PIPELINE = ("--pipeline-parallel-size", "-pp", "--pp-size", "--pp")
-_DATA = ("--data-parallel-size-local",)
-_ALL_DATA = ("--data-parallel-size", "-dp", "--dp-size", "--dp")
-_MODEL = (
-    "--model",
-    "--model-path",
-    "--model-id",
-    "--model-name",
-    "model_name",
-    "load_parameters_path",
-    "--load-parameters-path",
-)
-_LENGTH = (
-    "--max-model-len",
-    "--context-length",
-    "--max-total-tokens",
-    "max_target_length",
-    "--max-target-length",
-)
-_ENVIRONMENT = {"NUM_SHARD": "tensor", "TENSOR_PARALLEL_SIZE": "tensor", "MODEL_ID": "model"}
+
+class Split(StrEnum):
+    """What a model is split over if no flag sets its tensor parallelism."""
+
+    ONE = "one"
+    """One device."""
+    ALL = "all"
+    """All visible devices."""
+    FILE = "file"
+    """What a separate file of the weights says."""
 
 
 @dataclass(frozen=True)
@@ -52,34 +30,34 @@ class Engine:
     """A model server in a container."""
 
     kind: str
-    """`vllm`, `sglang`, `jetstream`, `tgi` or `triton`."""
+    """Name of the engine's folder."""
     container: Container
 
     @property
     def port(self) -> int:
         """Port of its HTTP server, by default the engine's own."""
         value = self.container.line.flag("--port", "--http-port")
-        return int(value) if value and value.isdigit() else _PORTS[self.kind]
+        return int(value) if value and value.isdigit() else self._facts["port"]
 
     @property
     def tensor(self) -> str | None:
         """Tensor parallelism as written, or None if not set."""
-        return self._said(_TENSOR, "tensor")
+        return self._said("tensor")
 
     @property
     def pipeline(self) -> str | None:
         """Pipeline parallelism as written, or None if not set."""
-        return self._said(_PIPELINE, "")
+        return self._said("pipeline")
 
     @property
     def local_replicas(self) -> str | None:
         """Copies of the model on one node (data parallelism), or None if not set."""
-        return self._said(_DATA, "")
+        return self._said("local_data")
 
     @property
     def replicas(self) -> str | None:
         """Copies of the model on all nodes (data parallelism), or None if not set."""
-        return self._said(_ALL_DATA, "")
+        return self._said("data")
 
     @property
     def has_expert_parallelism(self) -> bool:
@@ -89,7 +67,7 @@ class Engine:
     @property
     def model(self) -> str | None:
         """The model: a name, path or URL, or None if not set."""
-        said = self._said(_MODEL, "model")
+        said = self._said("model")
         words = self.container.line.words
         if said is None and "serve" in words[:-1]:
             said = words[words.index("serve") + 1]
@@ -100,9 +78,12 @@ class Engine:
         """Names that requests may use, adapters included. Empty if not known."""
         line = self.container.line
         names = line.values("--served-model-name") or ([self.model] if self.model else [])
-        if self.kind == "sglang":  # an adapter name follows the model name
-            return [*names, *(f"{name}:{each}" for name in names for each in self.adapters)]
-        return [*names, *self.adapters]
+        form = facts(self.kind).adapter_name if self.kind in engine_names() else "{adapter}"
+        models = names if "{model}" in form else [""]
+        adapters = (
+            form.format(model=name, adapter=each) for name in models for each in self.adapters
+        )
+        return [*names, *adapters]
 
     @property
     def adapters(self) -> dict[str, str]:
@@ -118,7 +99,7 @@ class Engine:
     @property
     def context(self) -> str | None:
         """Maximum sequence length in tokens as written, or None if not set."""
-        return self._said(_LENGTH, "")
+        return self._said("context")
 
     @property
     def version(self) -> tuple[int, ...] | None:
@@ -126,12 +107,31 @@ class Engine:
         tag = re.search(r":v?(\d+\.\d+(?:\.\d+)?)", self.container.image)
         return tuple(int(part) for part in tag[1].split(".")) if tag else None
 
-    def _said(self, names: tuple[str, ...], variable: str) -> str | None:
-        value = self.container.line.flag(*names)
-        if value is None and variable:
+    @property
+    def health_paths(self) -> Sequence[str]:
+        """Paths that answer 200 when the engine can serve, the usual one first; empty: unknown."""
+        return self._facts.get("health_paths", ())
+
+    @property
+    def unset_split(self) -> Split:
+        """What the model is split over if no flag sets its tensor parallelism."""
+        return Split(self._facts["split"])
+
+    @property
+    def has_adapter_slots(self) -> bool:
+        """Whether flags set how many adapters it has in memory."""
+        return self._facts.get("adapter_slots", False)
+
+    @property
+    def _facts(self) -> Mapping[str, Any]:
+        return _engines()[self.kind]
+
+    def _said(self, meaning: str) -> str | None:
+        value = self.container.line.flag(*_flags(meaning))
+        if value is None:
             environment = self.container.environment
-            for name, meaning in _ENVIRONMENT.items():
-                if meaning == variable and name in environment:
+            for name in _variables(meaning):
+                if name in environment:
                     return environment[name]
         return value or None
 
@@ -145,27 +145,37 @@ def engine(container: Container) -> Engine | None:
     if container.is_init or container.line.has("--pool-name"):
         return None  # the latter is a picker, which names the engine's metrics
     words = container.line.text.lower()
-    for kind, names in _NAMES:
-        if not any(name in words or name in container.image.lower() for name in names):
+    for kind, known in _engines().items():
+        if not any(name in words or name in container.image.lower() for name in known["words"]):
             continue
-        if _serves(words) or not container.body.get("command") or container.line.flag(*_MODEL):
+        is_named = container.line.flag(*_flags("model"))
+        if _serves(words) or not container.body.get("command") or is_named:
             return Engine(kind, container)
     return None
 
 
-_SERVERS = (
-    "api_server",
-    "vllm serve",
-    "launch_server",
-    "maxengine_server",
-    "text-generation-launcher",
-    "tritonserver",
-    "trtllm-serve",
-)
+@cache
+def _engines() -> Mapping[str, Mapping[str, Any]]:
+    """Return what is known of the engines in manifests, in the order of the search."""
+    return dict(sorted(tables("manifests.yaml").items(), key=lambda item: item[1]["order"]))
+
+
+@cache
+def _flags(meaning: str) -> tuple[str, ...]:
+    """Return the flags of all engines that set something, such as `tensor`."""
+    found = (known["flags"].get(meaning, ()) for known in _engines().values())
+    return tuple(flag for flags in found for flag in flags)
+
+
+@cache
+def _variables(meaning: str) -> tuple[str, ...]:
+    """Return the variables of all engines that set something."""
+    found = (known.get("environment", {}).items() for known in _engines().values())
+    return tuple(name for each in found for name, sets in each if sets == meaning)
 
 
 def _serves(words: str) -> bool:
-    return any(name in words for name in _SERVERS)
+    return any(name in words for known in _engines().values() for name in known["servers"])
 
 
 def engines(world: World) -> list[Engine]:

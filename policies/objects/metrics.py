@@ -1,15 +1,15 @@
-"""Metrics that an engine's release exports: data/engine_metrics.yaml and the recorded page."""
+"""Metrics that an engine's release exports: exported_metrics.yaml of its folder, and the page."""
 
 import json
+from collections.abc import Mapping
 from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
+from gke_inference.catalogue.engine_tables import tables
 
 _ROOT = Path(__file__).resolve().parents[2]
-_CHANGES = _ROOT / "components" / "gke_inference" / "catalogue" / "data" / "engine_metrics.yaml"
 
 
 class Exists(Enum):
@@ -25,11 +25,10 @@ def engine_metric(name: str, kind: str, version: tuple[int, ...] | None) -> tupl
 
     Args:
         name: Such as `vllm:kv_cache_usage_perc`, without histogram suffixes.
-        kind: `vllm`, `sglang`, `jetstream`, `tgi` or `triton`.
+        kind: Name of the engine.
         version: Its release, or None if the image does not specify it.
     """
-    document = _document()
-    entry: dict[str, Any] = document.get(kind, {})
+    entry: dict[str, Any] = _document().get(kind, {})
     if not name.startswith(tuple(entry.get("prefixes", ()))):
         return Exists.YES, ""  # of another program
     change: dict[str, str] | None = entry.get("changes", {}).get(name)
@@ -59,10 +58,13 @@ def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split("."))
 
 
-@cache
-def _document() -> dict[str, dict[str, Any]]:
-    loaded: dict[str, dict[str, Any]] = yaml.safe_load(_CHANGES.read_text())["engines"]
-    return loaded
+def prefixes() -> tuple[str, ...]:
+    """Return the prefixes of the metrics of all engines, such as `vllm:` and `tgi_`."""
+    return tuple(prefix for entry in _document().values() for prefix in entry["prefixes"])
+
+
+def _document() -> Mapping[str, dict[str, Any]]:
+    return tables("exported_metrics.yaml")
 
 
 @cache

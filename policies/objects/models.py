@@ -21,7 +21,7 @@ def loaded_of(server: Engine) -> Loaded | None:
         except ValueError:
             continue
         known = find(name)
-        kept = shape if known is not None and known.kind != "diffusion" else None
+        kept = shape if known is not None and not known.is_diffusion else None
         dtype = line.flag("--kv-cache-dtype") or ""
         return Loaded(
             shape.parameters_billion,

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from gke_inference.catalogue.accelerators import accelerator_names
-from gke_inference.catalogue.engines import VLLM, engine
+from gke_inference.catalogue.engines import DEFAULT_ENGINE, engine
 from infra.plan import Plan
 from infra.stack import Layer
 from planner.speed.calibrated import Calibration, write_calibration
@@ -148,7 +148,7 @@ def _one(
     check_one("--accelerator", accelerator, accelerator_names())
     deployment = deployment_of(model, accelerator, chips or 1, flags or [])
     end = time.time()
-    facts = engine(VLLM)
+    facts = engine(DEFAULT_ENGINE)
     try:
         found = engines(
             lambda name: server.history(name, end - 60 * minutes, end, SCRAPE_SECONDS),

@@ -125,7 +125,7 @@ def table(name: str, model: Model, rung: Rung) -> Check:
     """Return whether the kernel's block sizes are known for the chip."""
     if rung.kind != "tpu":
         return Check(None, "the engine's own")
-    if model.engine != "diffusion":
+    if not model.task.is_diffusion:
         return Check(None, "tpu-inference's own table")
     generation = _generation(rung)
     if generation not in GENERATIONS:
@@ -144,7 +144,7 @@ def _call(
     generation = _generation(rung)
     if rung.kind != "tpu" or generation not in GENERATIONS:
         return None
-    if model.engine == "diffusion":
+    if model.task.is_diffusion:
         shape = _shape(name, model)
         blocks = choose(shape, generation).blocks
         return {

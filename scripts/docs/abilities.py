@@ -7,7 +7,7 @@ _OPENING = """\
 
 The values of `engine` in a stack, and what each engine supports on which hardware. A stack that
 asks for anything else is rejected. The data, with a source for every row, is in
-[engines.yaml](../../components/gke_inference/catalogue/data/engines.yaml), compared with its
+[engines](../../components/gke_inference/catalogue/data/engines/README.md), compared with its
 sources on {date}. For the start and the shutdown of a server, see the [launcher](../launcher.md).
 """
 _HEAD = (

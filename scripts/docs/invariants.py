@@ -25,7 +25,7 @@ common forms (`--x=y`, `--x y`, `--x_y`, in shell scripts, from variables and Co
 recognizes these engines by image and command: vLLM, SGLang, JetStream and MaxText, TGI, Triton.
 
 Facts for the rules are in [data files](../components/gke_inference/catalogue/data):
-accelerators, metrics by release (`engine_metrics.yaml`), API versions. Sizes and contexts of
+accelerators, metrics by release (`exported_metrics.yaml`), API versions. Sizes and contexts of
 models are derived from their names. Rules marked *pack* are also
 [policies](policies.md) of a preview.
 """

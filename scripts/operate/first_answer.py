@@ -114,7 +114,7 @@ def check_installed(stack: str, model: str) -> None:
     served = stack_of(stack).models.get(model)
     if served is not None and served.task is Task.VIDEO:
         raise CommandError(f"--real-engine: must not be a model of task video, got {model!r}")
-    if served is not None and served.engine == "diffusion":
+    if served is not None and served.task in _ENDINGS:
         DIFFUSION.python()
     else:
         install.python()

@@ -246,7 +246,7 @@ def plan(
     check_output("--chart", chart)
     filters = Filters.of(region, provisioning, accelerator)
     found = _architecture(model, parameters)
-    if found.kind == "diffusion":
+    if found.is_diffusion:
         refuse_unused(Mode.IMAGES, options)
         print_image_plan(found, rate, filters, rows, output)
         return

@@ -20,7 +20,7 @@ from typing import Any
 
 from aiohttp import web
 
-from simulator.dialects import flags as command_line
+from simulator.dialects.flags import CommandLine
 from simulator.dialects.predictive_calls import PredictiveCalls
 from simulator.dialects.predictive_config import described
 from simulator.dialects.predictive_metrics import ServerMetrics
@@ -41,6 +41,7 @@ _MODEL = re.compile(
 _BATCH = re.compile(r"(?:onnxruntime,)?default-max-batch-size=(\d+)")
 _LARGEST_BODY = 64 * 2**20
 _STOP_SECONDS = 25
+_LINE = CommandLine("tritonserver", "tritonserver")
 _log = logging.getLogger("tritonserver")
 
 
@@ -64,7 +65,7 @@ def settle(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
         EngineError: Triton would not start.
         SystemExit: status 2 with argparse's message.
     """
-    flags = command_line.parse("tritonserver", "tritonserver", argv, model_repository=True)
+    flags = _LINE.parse(argv, model_repository=True)
     surroundings = Surroundings.of(environment)
     given = str(flags.model_repository)
     folder = surroundings.host_path(given) or Path(given)

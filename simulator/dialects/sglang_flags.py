@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from simulator.dialects import flags as command_line
+from simulator.dialects.flags import CommandLine
 from simulator.engine.kv_tiers import NO_LMCACHE
 from simulator.engine.settings import Deployment, EngineError, deploy
 from twin.engines import vllm_flags
 
+_LINE = CommandLine("sglang", "launch_server.py")
 _PORT = 30000
 _SIMULATED_PAGE = 16
 """Tokens per page if the flag is 1, SGLang's default; a finer cache only costs time."""
@@ -51,11 +52,11 @@ def settle(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
         EngineError: SGLang would not start.
         SystemExit: status 2 with argparse's message.
     """
-    flags = command_line.parse("sglang", "launch_server.py", argv, model_path=True)
+    flags = _LINE.parse(argv, model_path=True)
     if flags.enable_lmcache:
         raise EngineError(NO_LMCACHE)
     page_size = flags.page_size or 1
-    context = command_line.whole("sglang", "context-length", flags.context_length, 0)
+    context = _LINE.whole("context-length", flags.context_length, 0)
     given: list[str] = flags.lora_paths or []
     adapters = [_adapter(word) for word in given]
     chunk = flags.chunked_prefill_size if (flags.chunked_prefill_size or 0) > 0 else None

@@ -4,10 +4,11 @@ import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from simulator.dialects import flags as command_line
+from simulator.dialects.flags import ClapCommandLine
 from simulator.engine.settings import Deployment, EngineError, deploy
 from twin.engines import vllm_flags
 
+_LINE = ClapCommandLine("tgi", "text-generation-launcher")
 _MEMORY = "cuda-memory-fraction"
 _PORT = 3000
 _CONCURRENT = 128
@@ -35,13 +36,12 @@ def settle(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
         EngineError: the server would not start.
         SystemExit: status 2 with clap's message.
     """
-    flags = command_line.parse("tgi", "text-generation-launcher", argv)
+    flags = _LINE.parse(argv)
 
     def whole(flag: str, default: int) -> int:
-        value = getattr(flags, flag.replace("-", "_"))
-        return command_line.whole("tgi", flag, value, default)
+        return _LINE.whole(flag, getattr(flags, flag.replace("-", "_")), default)
 
-    memory = command_line.share("tgi", _MEMORY, flags.cuda_memory_fraction, 1.0)
+    memory = _LINE.share(_MEMORY, flags.cuda_memory_fraction, 1.0)
     if not 0 <= memory <= 1:
         raise EngineError(f"ValueError: Invalid fraction value: {memory}. Allowed range: 0~1")
     model = flags.model_id or "bigscience/bloom-560m"

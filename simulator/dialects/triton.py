@@ -15,8 +15,8 @@ from typing import Any, cast
 
 from aiohttp import web
 
-from simulator.dialects import flags as command_line
 from simulator.dialects import triton_bodies
+from simulator.dialects.flags import CommandLine
 from simulator.dialects.server import DialectServer, GenerationRequest, ask_of, check_simulated
 from simulator.dialects.triton_forms import form_of, has_guide
 from simulator.dialects.triton_metrics import BATCHER, TritonMetrics
@@ -29,6 +29,7 @@ from simulator.server.bodies.json_answers import json_response
 from simulator.server.bodies.structured import Form
 from twin.engines import vllm_flags
 
+_LINE = CommandLine("triton", "main.py")
 _PORT = 9000
 _MOST_TOKENS = 16
 _NO_LOGPROBS = "logprobs are currently available only for the vLLM backend"
@@ -60,7 +61,7 @@ def settle(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
         EngineError: Triton would not start.
         SystemExit: status 2 with argparse's message.
     """
-    flags = command_line.parse("triton", "main.py", argv, model_repository=True)
+    flags = _LINE.parse(argv, model_repository=True)
     surroundings = Surroundings.of(environment)
     folder = surroundings.host_path(flags.model_repository) or Path(flags.model_repository)
     if not folder.is_dir():
@@ -85,8 +86,8 @@ def settle(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
         flags,
         deploy(vllm_flags.parse(made), environment),
         models,
-        command_line.whole("triton", "openai-port", flags.openai_port, _PORT),
-        command_line.whole("triton", "default-max-tokens", flags.default_max_tokens, _MOST_TOKENS),
+        _LINE.whole("openai-port", flags.openai_port, _PORT),
+        _LINE.whole("default-max-tokens", flags.default_max_tokens, _MOST_TOKENS),
         has_guide(batcher.read_text()) if batcher.exists() else False,
     )
 

@@ -20,7 +20,7 @@ from gke_inference.base.manifests import (
     scraping,
     service_account,
 )
-from gke_inference.catalogue.engines import EngineName, engine
+from gke_inference.catalogue.engines import DEFAULT_ENGINE, EngineName, engine
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.gateway.settings import ProxyCallersArgs
 from gke_inference.settings.fields import MonthlyUsd, UsdPerMillion
@@ -175,7 +175,7 @@ def _deployment(
 
 def _fallback(args: PoolFallbackArgs, count: str) -> dict[str, Any]:
     """Return the program's settings for the pool."""
-    names = engine(args.get("engine", "vllm")).metrics
+    names = engine(args.get("engine", DEFAULT_ENGINE)).metrics
     metrics = {
         "cache_info": names.cache_info,
         "kv_cache": names.kv_cache,

@@ -1,7 +1,7 @@
 """The flags of each engine's release, and the flags that the platform sets.
 
-Lists are in data/engine_flags/, each with its release and source; no other file in this repository
-repeats them.
+Lists are flags.json and owned_flags.yaml in the engines' folders, each with its release and source;
+no other file in this repository repeats them.
 """
 
 import json
@@ -10,14 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from gke_inference.catalogue.data_file import read_table
 from gke_inference.catalogue.engine_registries import hint
+from gke_inference.catalogue.engine_tables import FOLDER, tables
 from gke_inference.catalogue.input_error import InputError
 
-_FOLDER = Path(__file__).parent / "data" / "engine_flags"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET = re.compile(r"(^|_)(TOKEN|(API)?KEY|SECRET|CREDENTIALS)$|PASSWORD|PASSWD")
 _NUMBERS = {
@@ -81,7 +80,7 @@ def flags(engine: str) -> Mapping[str, Flag]:
     Raises:
         FileNotFoundError: There is no such engine.
     """
-    owned: Mapping[str, str] = _owned()["flags"].get(engine, {})
+    owned: Mapping[str, str] = tables("owned_flags.yaml").get(engine, {})
     made: dict[str, Flag] = {}
     for dashed, entry in document(engine)["flags"].items():
         name = dashed.removeprefix("--")
@@ -142,7 +141,7 @@ def variable_problem(name: str, value: str) -> InputError | None:
     """Return why a user must not set an engine variable, with its name as path."""
     if not _NAME.fullmatch(name):
         return InputError(name, "must be letters, digits and underscores", name)
-    for pattern, owner in _owned()["environment"].items():
+    for pattern, owner in _owned_variables().items():
         is_prefix = pattern.endswith("*") and name.startswith(pattern[:-1])
         if is_prefix or name == pattern:
             return InputError(name, f"must not be set: the platform owns it ({owner})", value)
@@ -181,9 +180,9 @@ def _is_json(value: str) -> bool:
 @cache
 def document(engine: str) -> dict[str, Any]:
     """Return the flag list of an engine: release, source, date and flags by name."""
-    return json.loads((_FOLDER / f"{engine}.json").read_text(encoding="utf-8"))
+    return json.loads((FOLDER / engine / "flags.json").read_text(encoding="utf-8"))
 
 
 @cache
-def _owned() -> dict[str, Any]:
-    return read_table(_FOLDER / "owned.yaml")
+def _owned_variables() -> dict[str, str]:
+    return read_table(FOLDER / "owned_variables.yaml")

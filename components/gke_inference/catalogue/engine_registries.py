@@ -1,18 +1,16 @@
 """Values of flags that an engine looks up when it starts, such as names of parsers.
 
-The engine's argument parser takes any text for them. The list is data/engine_flags/registries.yaml.
+The engine's argument parser takes any text for them. The lists are registries.yaml in the engines'
+folders.
 """
 
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
-from functools import cache
-from pathlib import Path
 from typing import Any
 
-from gke_inference.catalogue.data_file import read_table
+from gke_inference.catalogue.engine_tables import tables
 from gke_inference.catalogue.input_error import InputError
 
-_FILE = Path(__file__).parent / "data" / "engine_flags" / "registries.yaml"
 PLUGINS = "VLLM_PLUGINS"
 """Variable that names the plugins of an image, which may register any name."""
 
@@ -72,6 +70,5 @@ def hint(value: str, known: tuple[str, ...]) -> str:
     return f"; did you mean {plain[found[0]]!r}?" if found else ""
 
 
-@cache
 def _flags(engine: str) -> Mapping[str, Any]:
-    return read_table(_FILE)["flags"].get(engine, {})
+    return tables("registries.yaml").get(engine, {})

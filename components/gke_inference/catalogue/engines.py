@@ -1,18 +1,19 @@
 """Engines that a model can run in: their metrics, and their features by hardware.
 
-All data comes from data/engines.yaml, which lists its sources and date; no other file in this
-repository repeats it. Names are those used in stacks (`vllm`, `sglang`).
+All data comes from data/engines/NAME, with its sources; data/engines.yaml lists the names, which
+are those of stacks. No other file in this repository repeats it: a module asks the record for what
+an engine has, and does not compare its name.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import Annotated, Any
 
 from gke_inference.catalogue.data_file import read_table
+from gke_inference.catalogue.engine_tables import FOLDER, tables
 from gke_inference.settings import OneOf
 
-_FILE = Path(__file__).parent / "data" / "engines.yaml"
 _LISTS = ("block_size", "kv_cache_dtype", "quantization", "speculative", "tasks")
 
 
@@ -123,6 +124,22 @@ class Abilities:
     tasks: tuple[str, ...]
     traces: bool
     source: str
+    archived_cache: bool = False
+    """Whether one server compiles programs that its launcher archives for later starts."""
+    cache_variable: str | None = None
+    """Variable with the folder of compiled programs, which is a mounted bucket; None for none."""
+    experts: bool = False
+    """Whether it can spread the experts of a mixture over all devices."""
+
+
+@dataclass(frozen=True)
+class LongerContext:
+    """What lets an engine exceed the context in the configuration of the weights."""
+
+    flags: tuple[str, ...]
+    """Flags that change the configuration, the one to suggest first."""
+    variable: str
+    """Variable that turns the check off."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +162,20 @@ class EngineFacts:
     """Features by hardware kind: `tpu`, `gpu`."""
     narrower: dict[str, Abilities]
     """Features by accelerator, where one supports less than its kind."""
+    adapter_api: bool = False
+    """Whether it loads adapters through endpoints under `/v1`, from any folder that a request
+    names. A loader beside it calls them; clients must not reach them."""
+    batches: bool = False
+    """Whether jobs of the batch service can start servers of it."""
+    fallbacks: bool = False
+    """Whether a fallback can compare the queues of its replicas."""
+    longer_context: LongerContext | None = None
+    """How it exceeds the context of the weights, or None if it does not check it."""
+    measured_as: str = "tensorrt"
+    """Engine in published measurements from which its speed is estimated."""
+    split_flags: tuple[str, ...] = ()
+    """Flag for tensor parallelism, and where it has one, the flag for copies of the model; empty if
+    the weights determine the parallelism."""
 
     def abilities(self, kind: str, accelerator: str) -> Abilities | None:
         """Return the engine's features on an accelerator, or `None` if it is not supported.
@@ -154,6 +185,10 @@ class EngineFacts:
             accelerator: the user's word for it, such as `tpu-v5e`.
         """
         return self.narrower.get(accelerator, self.hardware.get(kind))
+
+    def any_has(self, feature: str) -> bool:
+        """Return whether the engine has a feature of `Abilities` on any hardware."""
+        return any(getattr(able, feature) for able in self.hardware.values())
 
 
 def engine(name: str) -> EngineFacts:
@@ -172,7 +207,18 @@ def engine(name: str) -> EngineFacts:
 
 def engine_names() -> tuple[str, ...]:
     """Return all engine names, in table order."""
-    return tuple(_engines())
+    return tuple(_document()["engines"])
+
+
+def engines_where(test: Callable[[EngineFacts], bool]) -> tuple[EngineFacts, ...]:
+    """Return the engines for which a test is true, in table order."""
+    return tuple(facts for facts in _engines().values() if test(facts))
+
+
+def engines_for(task: str) -> tuple[str, ...]:
+    """Return the names of the engines that can do a task, such as `generate`, in table order."""
+    found = engines_where(lambda facts: any(task in able.tasks for able in facts.hardware.values()))
+    return tuple(facts.name for facts in found)
 
 
 def retired() -> dict[str, str]:
@@ -187,12 +233,12 @@ def date() -> str:
 
 @cache
 def _document() -> dict[str, Any]:
-    return read_table(_FILE)
+    return read_table(FOLDER.with_suffix(".yaml"))
 
 
 @cache
 def _engines() -> dict[str, EngineFacts]:
-    return {name: _facts(name, entry) for name, entry in _document()["engines"].items()}
+    return {name: _facts(name, tables("engine.yaml")[name]) for name in engine_names()}
 
 
 def _facts(name: str, entry: dict[str, Any]) -> EngineFacts:
@@ -203,15 +249,22 @@ def _facts(name: str, entry: dict[str, Any]) -> EngineFacts:
         hardware[kind] = Abilities(**_tuples(own))
         for accelerator, less in fields.get("narrower", {}).items():
             narrower[accelerator] = replace(hardware[kind], **_tuples(less))
+    longer = entry.get("longer_context")
     return EngineFacts(
+        adapter_api=entry.get("adapter_api", False),
         adapter_name=entry.get("adapter_name", "{adapter}"),
+        batches=entry.get("batches", False),
         cache_salt=tuple(entry["cache_salt"]),
+        fallbacks=entry.get("fallbacks", False),
         hardware=hardware,
         health_path=entry["health_path"],
+        longer_context=longer and LongerContext(tuple(longer["flags"]), longer["variable"]),
+        measured_as=entry.get("measured_as", EngineFacts.measured_as),
         metrics=_metrics(entry["metrics"]),
         name=name,
         narrower=narrower,
         responses=entry.get("responses", False),
+        split_flags=tuple(entry.get("split_flags", ())),
         status=entry["status"],
         title=entry["title"],
     )
@@ -245,9 +298,5 @@ CacheDtype = Annotated[str, OneOf(_in_any("kv_cache_dtype"))]
 """Data type of the KV cache that an engine supports."""
 SpeculativeMethod = Annotated[str, OneOf(_in_any("speculative"))]
 """Source of speculative tokens that an engine supports."""
-VLLM = "vllm"
+DEFAULT_ENGINE = engine_names()[0]
 """Engine of a model that names none."""
-DIFFUSION = "diffusion"
-"""The image server of this project."""
-TRITON_SERVER = "tritonserver"
-"""Triton behind the Open Inference Protocol, for predictive models."""

@@ -7,6 +7,7 @@ from typing import Any
 import pulumi
 
 from gke_inference.base.checked import keep
+from gke_inference.catalogue.engines import DEFAULT_ENGINE
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.load_balancing import HTTPS_PORT
 from gke_inference.catalogue.pickers import GIE
@@ -180,7 +181,7 @@ def _model(where: str, args: Mapping[str, Any], pickers: Mapping[str, Any]) -> R
     model = RoutedModel(
         adapters=tuple(args.get("adapters", [])),
         canary=_canary(f"{where}.canary", args.get("canary")),
-        engine=args.get("engine", "vllm"),
+        engine=args.get("engine", DEFAULT_ENGINE),
         grpc_port=args.get("grpc_port"),
         further_models=tuple(args.get("further_models", [])),
         has_live_adapters=args.get("has_live_adapters", False),

@@ -26,7 +26,7 @@ from gke_inference.base.manifests import (
     service_account,
     spread,
 )
-from gke_inference.catalogue.engines import Metrics, engine
+from gke_inference.catalogue.engines import DEFAULT_ENGINE, Metrics, engine
 from gke_inference.catalogue.pickers import GIE, PickerLine, picker_line
 from gke_inference.catalogue.versions import api, image
 from gke_inference.sizing.pickers import USUAL_PICKER, Resources
@@ -90,7 +90,7 @@ def picker_objects(
     has prefill and decode replicas.
     """
     setup = setup or PickerSetup()
-    line, names = picker_line(setup.line), metrics or engine("vllm").metrics
+    line, names = picker_line(setup.line), metrics or engine(DEFAULT_ENGINE).metrics
     labels = labels_for(name, COMPONENT)
     is_highly_available = replicas > 1
     args = picker_args(namespace, pool, is_highly_available=is_highly_available)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import yaml
 
 from gke_inference.base.manifests import Manifest
-from gke_inference.catalogue.engines import Metrics, engine
+from gke_inference.catalogue.engines import DEFAULT_ENGINE, Metrics, engine
 from gke_inference.catalogue.pickers import GIE, picker_line
 from gke_inference.catalogue.versions import api
 
@@ -67,7 +67,7 @@ def picker_config(
     `vllm:cache_config_info`, so the two always match. The configured numbers apply until the first
     scrape, or always with another engine.
     """
-    names = metrics or engine("vllm").metrics
+    names = metrics or engine(DEFAULT_ENGINE).metrics
     knows_adapters = has_adapters and names.adapters is not None
     deciding, profile = scoring(names, has_adapters=has_adapters)
     plugins: list[Manifest] = [

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from gke_inference.base.manifests import SKIP_AWAIT, Manifest, labels_for, manifest, service
+from gke_inference.catalogue.engines import DEFAULT_ENGINE, engine
 from gke_inference.catalogue.load_balancing import CATALOGUE_PATH, health_path
 from gke_inference.catalogue.pickers import picker_line
 from gke_inference.catalogue.response_headers import hidden_headers
@@ -98,7 +99,7 @@ class RoutedModel:
     priority: int = PRIORITY
     is_picked: bool = True
     canary: RoutedCanary | None = None
-    engine: str = "vllm"
+    engine: str = DEFAULT_ENGINE
     threshold_tokens: int | None = None
     """Threshold of a pool with prefill and decode replicas."""
     has_live_adapters: bool = False
@@ -118,14 +119,13 @@ class RoutedModel:
         """Paths that clients can reach: all of `/v1`, or only prompt paths with live adapters.
 
         Of a predictive model, those that neither load models nor change the server's settings.
-        An engine that loads adapters at run time also has endpoints for that under `/v1`, which
+        An engine that loads adapters at run time may have endpoints for that under `/v1`, which
         read any folder that a request names. Exact paths exclude them, however they are written.
-        The image server has no such endpoints.
         """
         if self.is_predictive:
             own = f"/v2/models/{self.model_name}"
             return [{"type": "Exact", "value": f"{own}{path}"} for path in _PREDICTIVE_PATHS]
-        if not self.has_live_adapters or self.engine == "diffusion":
+        if not self.has_live_adapters or not engine(self.engine).adapter_api:
             return [{"type": "PathPrefix", "value": "/v1"}]
         return [{"type": "Exact", "value": path} for path in (*PROMPT_PATHS, *MESSAGES_PATHS)]
 

@@ -1,4 +1,4 @@
-"""Sizes of a step that vLLM accepts together.
+"""Sizes of a step that an engine with a limit of batched tokens accepts together.
 
 vLLM 0.29.0 and 0.32.0: config/scheduler.py, `verify_max_model_len`, and the defaults of
 engine/arg_utils.py, `get_batch_defaults`.
@@ -7,6 +7,7 @@ engine/arg_utils.py, `get_batch_defaults`.
 import re
 from collections.abc import Iterator
 
+from gke_inference.catalogue.engine_flags import flags
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.intent.intent import ServingIntent
@@ -26,7 +27,7 @@ _BATCHED_TOKENS = 256
 
 def batch_problems(intent: ServingIntent) -> Iterator[InputError]:
     """Yield sizes of a step that contradict each other on the first rung where they do."""
-    if intent.engine != "vllm":
+    if TOKENS not in flags(intent.engine):
         return
     given = _tokens(intent)
     yield from _unchunked(intent, given)

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from gke_inference.catalogue.cloud_run import RunGpu, gpu_names, run_gpu, run_limits
-from gke_inference.catalogue.engines import VLLM
+from gke_inference.catalogue.engines import DEFAULT_ENGINE, engine
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import one_of
 from gke_inference.catalogue.rungs import Rung, check_rung
@@ -38,6 +38,8 @@ RunAccelerator = Annotated[str, OneOf(gpu_names())]
 StartupSeconds = Annotated[int, Field(ge=10, le=2 * run_limits().probe_seconds)]
 """Maximum time from the start of the container to its first answer."""
 STARTUP_SECONDS: Final = run_limits().probe_seconds
+RUN_IMAGE: Final = engine(DEFAULT_ENGINE).hardware["gpu"].image
+"""Entry of the lock with the image of all models on Cloud Run."""
 
 _TASKS: Final = (Task.GENERATE, Task.EMBED)
 _FILES: Final = "needs files beside the engine"
@@ -117,7 +119,6 @@ def run_intent(
     """
     return ServingIntent(
         context=model.context,
-        engine=VLLM,
         longest_request_seconds=timeout_seconds,
         model=name,
         rungs={"accelerator": run_rung(model.accelerator)},

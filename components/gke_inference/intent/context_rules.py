@@ -1,33 +1,16 @@
 """Context of a model: that it has one, within what its published configuration allows.
 
-vLLM 0.32.0 (config/model.py, `_get_and_verify_max_len`) and SGLang 0.5.21
-(srt/configs/model_config.py, `_derive_context_length`) end at start otherwise.
+Engines that check it end at start otherwise.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.intent.intent import ServingIntent
 from gke_inference.intent.settings import NO_CONTEXT
 from gke_inference.intent.words import Task
 from gke_inference.sizing.architectures import longest_context
-
-
-@dataclass(frozen=True)
-class _Longer:
-    """What lets an engine exceed the configuration of the weights."""
-
-    flags: tuple[str, ...]
-    """Flags that change the configuration, the one to suggest first."""
-    variable: str
-    """Variable that turns the check off."""
-
-
-_LONGER = {
-    "sglang": _Longer(("json-model-override-args",), "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN"),
-    "vllm": _Longer(("hf-overrides", "hf-config-path"), "VLLM_ALLOW_LONG_MAX_MODEL_LEN"),
-}
 
 
 def context_problems(intent: ServingIntent) -> Iterator[InputError]:
@@ -40,7 +23,8 @@ def context_problems(intent: ServingIntent) -> Iterator[InputError]:
     if intent.context == NO_CONTEXT:
         yield InputError("context", f"is required when task is {intent.task}")
         return
-    way, known = _LONGER.get(intent.engine), longest_context(intent.weights, intent.served_name)
+    way = engine(intent.engine).longer_context
+    known = longest_context(intent.weights, intent.served_name)
     if way is None or known is None or intent.context <= known[1]:
         return
     if way.variable in intent.settings.variables or any(

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from itertools import pairwise
 
-from gke_inference.catalogue.engines import DIFFUSION
+from gke_inference.catalogue.engines import engines_for
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.problems import join
 from gke_inference.intent.diffusion_settings import FurtherModel, ImageGeneration, Videos
+from gke_inference.intent.engine_rules import unable_engine
 from gke_inference.intent.intent import ServingIntent
 from gke_inference.intent.words import Task
 from gke_inference.sizing.architectures import find_model, is_sdxl, known
@@ -34,8 +35,7 @@ def diffusion_problems(intent: ServingIntent) -> Iterator[InputError]:
             yield InputError(field, f"must not be set when task is {task}")
     if not task.is_diffusion:
         return
-    if intent.engine != DIFFUSION:
-        yield InputError("engine", f"must be {DIFFUSION} when task is {task}", intent.engine)
+    yield from unable_engine(intent)
     yield from _family("weights", intent.weights, intent.served_name, task)
     yield from _adapters(intent)
     if isinstance(intent.generated, Videos):
@@ -155,7 +155,8 @@ def _family(where: str, weights: str, name: str, task: Task) -> Iterator[InputEr
     is_video = task is Task.VIDEO
     if found is not None and not (found.pipeline and found.is_video is is_video):
         able = [each.name for each in known() if each.pipeline and each.is_video is is_video]
-        rule = f"must be of a model that engine {DIFFUSION} can run ({' or '.join(able)})"
+        engines = " or ".join(engines_for(task))
+        rule = f"must be of a model that engine {engines} can run ({' or '.join(able)})"
         yield InputError(where, rule, weights)
 
 

@@ -10,7 +10,7 @@ from gke_inference.catalogue.engine_flags import (
     variable_problem,
 )
 from gke_inference.catalogue.engine_registries import PLUGINS, unregistered
-from gke_inference.catalogue.engines import Abilities, EngineFacts, engine
+from gke_inference.catalogue.engines import Abilities, EngineFacts, engine, engines_for
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.catalogue.versions import engine_version
@@ -55,6 +55,14 @@ def engine_problems(intent: ServingIntent) -> Iterator[InputError]:
         yield from found
         if found:
             return
+
+
+def unable_engine(intent: ServingIntent) -> Iterator[InputError]:
+    """Yield an engine that cannot do the task on any hardware."""
+    able = engines_for(intent.task)
+    if intent.engine not in able:
+        rule = f"must be {' or '.join(able)} when task is {intent.task}"
+        yield InputError("engine", rule, intent.engine)
 
 
 def _fractions(intent: ServingIntent) -> Iterator[InputError]:
@@ -104,14 +112,16 @@ def _together(intent: ServingIntent) -> Iterator[InputError]:
     """Yield flags that are ignored, or fail at startup, without or with another setting."""
     given = intent.settings.flags
     chunk, block = given.get(_CHUNK, ""), intent.settings.block_size
-    if intent.engine == "sglang" and block and chunk.isdigit() and int(chunk) % block:
+    known = flags(intent.engine)
+    if _CHUNK in known and block and chunk.isdigit() and int(chunk) % block:
         rule = f"must be a multiple of block_size, which is {block}"
         yield InputError(f"{_ARGS}.{_CHUNK}", rule, int(chunk))
-    if intent.engine != "vllm":
-        return
-    if given.get(_BALANCED) == "true" and intent.experts is None and given.get(_EXPERTS) != "true":
+    is_balanced = given.get(_BALANCED) == "true" and intent.experts is None
+    if _EXPERTS in known and is_balanced and given.get(_EXPERTS) != "true":
         rule = f"needs '{_EXPERTS}: true' beside it"
         yield InputError(f"{_ARGS}.{_BALANCED}", rule, True)
+    if _TOOLS not in known:
+        return
     is_on = given.get(_TOOLS, "false") == "true"
     if _TOOL_PARSER in given and not is_on:
         rule = f"needs '{_TOOLS}: true' beside it: tool calls are off without"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from gke_inference.catalogue.engines import engines_where
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.intent.expert_settings import Experts
@@ -43,8 +44,10 @@ def needs_gpu_initiated_rdma(intent: ServingIntent, hosts: int) -> bool:
 
 
 def _unsupported(intent: ServingIntent) -> Iterator[InputError]:
-    if intent.engine != "vllm":
-        yield InputError("experts", "must not be set unless engine is vllm", intent.engine)
+    able = [facts.name for facts in engines_where(lambda facts: facts.any_has("experts"))]
+    if intent.engine not in able:
+        rule = f"must not be set unless engine is {' or '.join(able)}"
+        yield InputError("experts", rule, intent.engine)
     if "tpu" in intent.kinds:
         # tpu-inference shards experts by --additional-config; its releases reject DeepEP and EPLB
         rule = "is not supported on TPU: vLLM's all-to-all backends and redundant experts are for"

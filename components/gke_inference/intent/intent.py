@@ -10,7 +10,7 @@ from typing import Annotated, Any, NotRequired, TypedDict
 
 from pydantic import Field
 
-from gke_inference.catalogue.engines import VLLM, EngineName
+from gke_inference.catalogue.engines import DEFAULT_ENGINE, EngineName
 from gke_inference.catalogue.hardware import KINDS
 from gke_inference.catalogue.rung_settings import RungArgs
 from gke_inference.catalogue.rungs import Rung
@@ -130,7 +130,7 @@ class ServingIntent:
     adapters: Mapping[str, str] = field(default_factory=dict[str, str])
     buffer_replicas: int = 0
     context: int = NO_CONTEXT
-    engine: str = VLLM
+    engine: str = DEFAULT_ENGINE
     experts: Experts | None = None
     form: Form = Form.SINGLE
     images: ImageGeneration | None = None

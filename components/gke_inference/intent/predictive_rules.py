@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from gke_inference.catalogue.engines import TRITON_SERVER
 from gke_inference.catalogue.input_error import InputError
+from gke_inference.intent.engine_rules import unable_engine
 from gke_inference.intent.intent import ServingIntent
 from gke_inference.intent.settings import NO_CONTEXT
 from gke_inference.intent.words import Task
@@ -15,9 +15,7 @@ def predictive_problems(intent: ServingIntent) -> Iterator[InputError]:
         if intent.grpc:
             yield InputError("grpc", f"must be false when task is {intent.task}", True)
         return
-    if intent.engine != TRITON_SERVER:
-        rule = f"must be {TRITON_SERVER} when task is {intent.task}"
-        yield InputError("engine", rule, intent.engine)
+    yield from unable_engine(intent)
     if intent.context != NO_CONTEXT:
         rule = f"must not be set when task is {intent.task}: there are no tokens"
         yield InputError("context", rule, intent.context)

@@ -6,7 +6,7 @@ names would give clients access to the network of its pod, so only listed domain
 
 from collections.abc import Iterator
 
-from gke_inference.catalogue.engines import Abilities
+from gke_inference.catalogue.engines import Abilities, engines_where
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.intent.settings import EngineSettings
 from gke_inference.intent.template_syntax import template_problem
@@ -39,7 +39,9 @@ def prompt_problems(
         elif (problem := template_problem(chat_template)) is not None:
             yield problem.at(_TEMPLATE)
     if sees and able.fetches_any_media:
-        rule = "must be vllm or sglang for a model that accepts images"
+        limited = engines_where(lambda facts: facts.any_has("multimodal"))
+        names = " or ".join(each.name for each in limited)
+        rule = f"must be {names} for a model that accepts images"
         yield InputError("engine", f"{rule}: {where} fetches them from every address", engine)
     if multimodal is None:
         return

@@ -63,8 +63,7 @@ def alerts(scope: Scope, dialect: Dialect) -> tuple[Alert, ...]:
             was=source.get("was"),
         )
         for source in sources()
-        if source.get("only", dialect) == dialect
-        and ("needs" not in source or source["needs"] in scope.says)
+        if source.get("only", dialect) == dialect and scope.has_one(source.get("needs"))
     )
 
 

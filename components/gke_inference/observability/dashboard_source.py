@@ -117,12 +117,9 @@ def dashboards(scope: Scope, *, window: str = "5m") -> tuple[Dashboard, ...]:
         scope: Scope of the dashboards.
         window: Window of rates, at least two scrape intervals.
     """
-    return tuple(_dashboard(page, scope, window) for page in sources() if _is_needed(page, scope))
-
-
-def _is_needed(part: dict[str, Any], scope: Scope) -> bool:
-    """Return whether a platform has what a page or a row shows."""
-    return "needs" not in part or part["needs"] in scope.says
+    return tuple(
+        _dashboard(page, scope, window) for page in sources() if scope.has_one(page.get("needs"))
+    )
 
 
 @cache
@@ -135,7 +132,7 @@ def _dashboard(page: dict[str, Any], scope: Scope, window: str) -> Dashboard:
     rows = [
         Row(row["title"], tuple(_panel(panel, scope, window) for panel in row["panels"]))
         for row in page["rows"]
-        if _is_needed(row, scope)
+        if scope.has_one(row.get("needs"))
     ]
     return Dashboard(page["name"], page["title"], page["description"], tuple(rows), page.get("was"))
 

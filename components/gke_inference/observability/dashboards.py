@@ -10,7 +10,7 @@ from pydantic import Field
 
 from gke_inference.base.checked import checked
 from gke_inference.base.inputs import under
-from gke_inference.catalogue.engines import VLLM, EngineName
+from gke_inference.catalogue.engines import DEFAULT_ENGINE, EngineName
 from gke_inference.catalogue.labels import MANAGED_BY
 from gke_inference.catalogue.pickers import GIE, PickerLineName
 from gke_inference.intent.settings import RequestSeconds
@@ -158,7 +158,7 @@ def _facts(model: ObservedModelArgs) -> ModelFacts:
     return ModelFacts(
         clusters=tuple(model.get("clusters", [])),
         deployments=tuple(model["deployments"]),
-        engine=model.get("engine", VLLM),
+        engine=model.get("engine", DEFAULT_ENGINE),
         has_kv_tiers=bool(model.get("has_kv_tiers", False)),
         has_own_chips=bool(model.get("has_own_chips", False)),
         is_picked=bool(model.get("has_picker", True)),

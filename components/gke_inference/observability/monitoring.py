@@ -9,7 +9,7 @@ from gke_inference.base.checked import checked, keep
 from gke_inference.base.inputs import under
 from gke_inference.base.manifests import Manifest, labels_for, manifest, register
 from gke_inference.catalogue.engine_metrics import SCHEDULED_REPLICAS, UNPLACED_REPLICAS
-from gke_inference.catalogue.engines import EngineName, engine
+from gke_inference.catalogue.engines import DEFAULT_ENGINE, EngineName, engine
 from gke_inference.catalogue.problems import one_of
 from gke_inference.intent.schedule import ReplicaSchedule, overlap_problems
 from gke_inference.observability.promql import ROLE
@@ -83,7 +83,7 @@ class Monitoring(pulumi.ComponentResource):
 
 def pod_monitoring(args: MonitoringArgs) -> Manifest:
     """Return the PodMonitoring of the model's engines."""
-    metrics = engine(args.get("engine", "vllm")).metrics
+    metrics = engine(args.get("engine", DEFAULT_ENGINE)).metrics
     stored = metrics.stored(
         has_own_chips=bool(args.get("has_own_chips", False)),
         has_tiers=bool(args.get("has_kv_tiers", False)),

@@ -7,12 +7,12 @@ and accelerator series are also available elsewhere under those names; the other
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from string import Template
 
-from gke_inference.catalogue.engines import TRITON_SERVER, engine, series
+from gke_inference.catalogue.engines import DEFAULT_ENGINE, engine, engine_names, series
 from gke_inference.catalogue.load_balancing import balancers
 from gke_inference.catalogue.pickers import GIE, picker_line
 
@@ -64,7 +64,7 @@ class ModelFacts:
     """Its accelerator Deployments, the same in every region."""
     clusters: tuple[str, ...] = ()
     """Clusters it runs in."""
-    engine: str = "vllm"
+    engine: str = DEFAULT_ENGINE
     """Name of its engine, as in the stack."""
     has_kv_tiers: bool = False
     """Whether its engines keep KV cache in tiers below the accelerator's memory."""
@@ -139,6 +139,11 @@ class Scope:
         """Names of its models' engines."""
         return tuple(sorted({model.engine for model in self.models}))
 
+    def has_one(self, needs: str | Sequence[str] | None) -> bool:
+        """Return whether one of some facts is true, such as the use of an engine; None: always."""
+        words = (needs,) if isinstance(needs, str) else needs or ()
+        return not words or not self.says.isdisjoint(words)
+
     @property
     def says(self) -> frozenset[str]:
         """Facts of the stack that an alert or page may need."""
@@ -151,7 +156,6 @@ class Scope:
             "fallbacks": self.has_fallbacks,
             "relays": self.has_backends or self.has_fallbacks,
             **dict.fromkeys(self.engines, True),
-            "engine_failures": bool({"tgi", "triton"} & set(self.engines)),
             "kv_tiers": any(model.has_kv_tiers for model in self.models),
             "own_chips": any(model.has_own_chips for model in self.models),
             "cost_limit": self.cost_limit_usd_per_hour is not None,
@@ -325,18 +329,17 @@ def _words(scope: Scope, window: str) -> dict[str, str]:
         "personal_sets": f'{_SUBSCRIPTION},subscription_id="{scope.personal}"',
         "picker_limit": constants("job", _picker_limits(scope)),
         "pickers": f'{inside},job=~"({_any(m.job for m in scope.models if m.is_picked)}){second}"',
+        **{name: f'{inside},job=~"{_jobs(scope, name)}"' for name in engine_names()},
         **{f"picker_{word}": name for word, name in line.metrics.items()},
         **{f"picker_label_{word}": name for word, name in line.labels.items()},
         "pods": f'{inside},pod=~"({_any(deployments)})-.*"',
         "router": f'{inside},job="{scope.body_router}"',
-        "predictive": f'{inside},job=~"{_jobs(scope, TRITON_SERVER)}"',
         "predict_limit": constants("job", _half_of_timeouts(scope)),
         "relays": f'{inside},job=~"{RELAYS}"',
         "queue_limit": str(scope.queue_limit),
         "letters": f'{_SUBSCRIPTION},subscription_id=~"({_any(scope.subscriptions)})-dead-letters"',
         "streams": f'{_SUBSCRIPTION},subscription_id=~"{_any(scope.subscriptions)}"',
         "scalers": f'{inside},horizontalpodautoscaler=~"{_any(deployments)}"',
-        "triton": f'{inside},job=~"{_jobs(scope, "triton")}"',
         "tpot_slo": constants("job", _seconds(scope, "tpot_p95_ms")),
         "ttft_slo": constants("job", _seconds(scope, "ttft_p95_ms")),
     }

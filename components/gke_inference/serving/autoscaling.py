@@ -13,7 +13,7 @@ from gke_inference.catalogue.engine_metrics import (
     UNPLACED_REPLICAS,
     cloud_monitoring_name,
 )
-from gke_inference.catalogue.engines import VLLM, EngineName, engine, series
+from gke_inference.catalogue.engines import DEFAULT_ENGINE, EngineName, engine, series
 from gke_inference.catalogue.versions import api
 from gke_inference.intent.settings import ReplicaCount, SomeReplicas
 
@@ -109,7 +109,7 @@ def autoscaler(args: AutoscalingArgs) -> Manifest:
     """Return the HorizontalPodAutoscaler."""
     kind = api(_TARGETS[args.get("target_kind", "Deployment")])
     targets = args.get("targets", ScalingTargets())
-    names = engine(args.get("engine", VLLM)).metrics
+    names = engine(args.get("engine", DEFAULT_ENGINE)).metrics
     signals = {"queue": _queues(args, targets.queue_depth)}
     if names.kv_cache is not None:
         signals["kv-cache"] = [_per_pod(names.kv_cache, f"{targets.kv_cache_percent * 10}m")]
@@ -147,7 +147,10 @@ def autoscaler(args: AutoscalingArgs) -> Manifest:
 
 def _queues(args: AutoscalingArgs, depth: int) -> list[Manifest]:
     """Return the metric of the queue, or one for each model with chips of its own."""
-    names, chips = engine(args.get("engine", VLLM)).metrics, args.get("chips_by_model", {})
+    names, chips = (
+        engine(args.get("engine", DEFAULT_ENGINE)).metrics,
+        args.get("chips_by_model", {}),
+    )
     if not chips:
         return [_per_pod(names.queue, str(depth))]
     every = sum(chips.values())
@@ -234,7 +237,7 @@ def _check(args: AutoscalingArgs) -> None:
             if args.get(reason) and not args.get(field):
                 rule = f"must be set with {camel(reason)}, got none"
                 raise pulumi.InputPropertyError(camel(field), rule)
-    word = args.get("engine", VLLM)
+    word = args.get("engine", DEFAULT_ENGINE)
     targets = args.get("targets", ScalingTargets())
     if targets.running_requests is not None and engine(word).metrics.running is None:
         raise pulumi.InputPropertyError(

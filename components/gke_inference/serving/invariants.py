@@ -7,18 +7,11 @@ defect found in published manifests.
 from typing import Any
 
 from gke_inference.base.manifests import Manifest
+from gke_inference.catalogue.engines import engine, engine_names
 from gke_inference.serving.device_claims import CLAIM
 from gke_inference.serving.hardware import Hardware
 from gke_inference.serving.pod_spec import MODEL_LABEL
 
-_SPLIT: dict[str, tuple[str, str | None]] = {
-    "diffusion": ("--workers", None),
-    "sglang": ("--tp-size", "--dp-size"),
-    "tgi": ("--num-shard", None),
-    "vllm": ("--tensor-parallel-size", "--data-parallel-size"),
-}
-"""By engine: the flag for tensor parallelism, and the flag for its copies. The image server has a
-whole copy, and a process, on each chip; Triton's weights determine its parallelism."""
 _PATH_HOLDERS = ("HOME", "_DIR", "_HOME", "_PATH", "_ROOT")
 _SEARCHED = ("LD_LIBRARY_PATH",)  # folders of the image and of the driver, which GKE mounts itself
 
@@ -96,13 +89,15 @@ def unmounted_paths(container: Manifest) -> list[str]:
 
 def _parallelism(container: Manifest, node: Hardware) -> list[str]:
     found: list[str] = []
-    split, copies = _SPLIT.get(container["name"].removesuffix(f"-{node.kind}"), (None, None))
-    if split is None:
+    name = container["name"].removesuffix(f"-{node.kind}")
+    flags = engine(name).split_flags if name in engine_names() else ()
+    if not flags:
         return found
+    split, *copies = flags
     args: list[str] = container["args"]
     asked = _flag(args, split)
-    if asked is not None and copies is not None:
-        asked = str(int(asked) * int(_flag(args, copies) or "1"))
+    if asked is not None and copies:
+        asked = str(int(asked) * int(_flag(args, copies[0]) or "1"))
     stages = _flag(args, "--pipeline-parallel-size")
     per_chip = node.rungs[0].chip.devices_per_chip
     devices, wanted = node.hosts * node.chips * per_chip, (asked or "1", stages or "1")

@@ -166,7 +166,7 @@ def _files(
             cache_bucket=args.get("cache_bucket"),
             claim=args.get("weights_claim"),
             draft=draft_of(intent),
-            engine=intent.engine,
+            engine_name=intent.engine,
             further=further_of(intent),
             is_autopilot=bool(args.get("autopilot", False)),
             is_streamed=engine(intent.engine).hardware[kind].streamed,

@@ -107,8 +107,7 @@ def engine_pod(pod: Pod, node: Hardware, files: Storage, serving: Serving) -> Ma
     It requests every chip and most of the processors of its node, so no second pod fits on it.
     """
     container = engine_container(pod, files, serving)
-    # only vLLM's metrics name adapters, and only vLLM's adapters are loaded from outside
-    is_alone = node.is_group or serving.engine != "vllm"
+    is_alone = node.is_group or not engine(serving.engine).adapter_api
     offload = pod.intent.settings.kv_offload
     scratch = with_room(scratch_volumes(node.kind, node.devices_per_node), offload)
     container["resources"] = node.resources(files.cache_gib, disk_request(offload))

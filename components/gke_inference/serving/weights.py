@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from gke_inference.base.manifests import Manifest, fingerprint
+from gke_inference.catalogue.engines import DEFAULT_ENGINE, engine
 from gke_inference.catalogue.fuse import cache_volume, fuse_volume, pod_annotations
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.versions import engine_version
@@ -25,9 +26,6 @@ XLA_CACHE = "/mnt/xla-cache"
 GPU_CACHE = "/home/engine/compiled"
 """Path in the volume that is the home directory of an engine's user."""
 
-# Variables with the folder of compiled programs, by engine on TPU.
-_CACHE_VARIABLES = {"diffusion": "JAX_COMPILATION_CACHE_DIR", "vllm": "VLLM_XLA_CACHE_PATH"}
-_ARCHIVED = ("sglang", "vllm")  # engines whose GPU caches are worth keeping
 _URI = re.compile(r"gs://([a-z0-9][a-z0-9._-]{1,61}[a-z0-9])/([^\s@][^@]*?)/?(@\S+)?")
 
 
@@ -136,7 +134,7 @@ def storage(
     bucket_claim: str | None = None,
     draft: BucketPath | None = None,
     further: Mapping[str, BucketPath] | None = None,
-    engine: str = "vllm",
+    engine_name: str = DEFAULT_ENGINE,
     is_autopilot: bool = False,
 ) -> Storage:
     """Return the volumes, mounts and environment of one engine.
@@ -182,19 +180,20 @@ def storage(
             {"name": "weights", "persistentVolumeClaim": {"claimName": claim, "readOnly": True}}
         )
         mounts.append({"mountPath": CLAIM, "name": "weights", "readOnly": True})
+    able = engine(engine_name).hardware[kind]
     environment: dict[str, str] = {}
     cache_folder: str | None = None
     if kind == "tpu" and cache_bucket is not None:
         volumes.append(fuse_volume("xla-cache", cache_bucket, is_read_only=False))
         mounts.append({"mountPath": XLA_CACHE, "name": "xla-cache"})
         # Another engine release must not use these programs.
-        release = engine_version(f"{engine}_tpu")
+        release = engine_version(f"{engine_name}_tpu")
         cache_folder = f"{XLA_CACHE}/{model}/{release}"
-        environment[_CACHE_VARIABLES[engine]] = cache_folder
+        environment[str(able.cache_variable)] = cache_folder
     cache_archive: str | None = None
-    if kind == "gpu" and cache_bucket is not None and engine in _ARCHIVED:
+    if cache_bucket is not None and able.archived_cache:
         cache_folder = GPU_CACHE
-        cache_archive = f"gs://{cache_bucket}/{model}/{engine_version(f'{engine}_gpu')}"
+        cache_archive = f"gs://{cache_bucket}/{model}/{engine_version(f'{engine_name}_gpu')}"
     if caches:
         volumes.append(cache_volume(sum(caches.values())))
     return Storage(

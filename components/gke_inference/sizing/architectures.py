@@ -14,7 +14,8 @@ from gke_inference.sizing.parameters import counted, head_size, number
 _FILE = Path(__file__).parent / "data" / "models.yaml"
 _TRUST = ("documented", "secondary", UNVERIFIED)
 """How far a context of a variant can be trusted, best first."""
-KINDS = ("dense", "moe", "embedding", "diffusion")
+_DIFFUSION = "diffusion"
+KINDS = ("dense", "moe", "embedding", _DIFFUSION)
 _NAMES_CONTEXT = re.compile(r"(?<![\d.])\d+[km](?![a-z\d])")
 _BYTES_OF_TYPE = {"float32": 32, "bfloat16": 16, "float16": 16, "float8_e4m3fn": 8}
 
@@ -80,6 +81,11 @@ class Architecture:
     """Diffusion transformer: tokens of the output, and of the text that it attends to itself."""
     flops_per_step: float = 0.0
     """Diffusion: operations of one pass, where published or counted."""
+
+    @property
+    def is_diffusion(self) -> bool:
+        """Whether it generates images or videos."""
+        return self.kind == _DIFFUSION
 
     @property
     def is_published(self) -> bool:

@@ -302,7 +302,7 @@ def loaded(
         kv_cache_dtype: Number format of the KV cache; None: the model's.
     """
     known = find_model(weights, name)
-    kept = shape(known) if known is not None and known.kind != "diffusion" else None
+    kept = shape(known) if known is not None and not known.is_diffusion else None
     kv_bits = 8 if "fp8" in (kv_cache_dtype or "") else 16
     return Loaded(parameters_billion, bits, context, kept, kv_bits)
 

@@ -102,7 +102,7 @@ def shape(model: Architecture) -> ModelShape:
     Raises:
         ValueError: The model generates no tokens.
     """
-    if model.kind == "diffusion":
+    if model.is_diffusion:
         raise ValueError(f"must be a text model, got {model.name}, which makes images")
     kv_heads, head_dim = model.kv_heads, model.head_dim
     queries = model.heads * model.head_dim
@@ -141,7 +141,7 @@ def sees(weights: str, name: str) -> bool | None:
         name: Name of the model in the stack.
     """
     known = find_model(weights, name)
-    if known is None or known.kind == "diffusion":
+    if known is None or known.is_diffusion:
         return None
     vision = shape(known).vision
     return None if not vision and (_SEES.search(weights) or _SEES.search(name)) else vision

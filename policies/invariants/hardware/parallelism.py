@@ -7,7 +7,7 @@ from policies.framework.finding import Finding, broken, unknown
 from policies.framework.rule import Invariant
 from policies.objects.accelerators import TPU, resource_of
 from policies.objects.compute_classes import rungs_of
-from policies.objects.engines import Engine, engines, leads
+from policies.objects.engines import Engine, Split, engines, leads
 from policies.objects.world import World
 
 
@@ -21,8 +21,8 @@ def _check(world: World) -> Iterator[Finding]:
 def _findings(server: Engine, resource: str) -> Iterator[Finding]:
     container, pod = server.container, server.container.pod
     field = f"{container.path}.args"
-    if server.tensor is None and server.kind not in {"vllm", "sglang"}:
-        if server.kind != "tgi":  # it uses all visible GPUs
+    if server.tensor is None and server.unset_split is not Split.ONE:
+        if server.unset_split is Split.FILE:
             yield unknown(
                 pod.obj,
                 field,

@@ -10,7 +10,7 @@ from policies.objects.world import World
 
 def _check(world: World) -> Iterator[Finding]:
     for server in engines(world):
-        if server.kind == "vllm":
+        if server.has_adapter_slots:
             yield from _findings(server)
 
 

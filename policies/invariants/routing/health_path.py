@@ -11,14 +11,6 @@ from policies.objects.index import Obj
 from policies.objects.pods import PodOf
 from policies.objects.world import World
 
-# Paths that answer 200 when the engine can serve.
-_PATHS = {
-    "vllm": ("/health", "/ping"),
-    "sglang": ("/health", "/health_generate"),
-    "tgi": ("/health",),
-    "triton": ("/v2/health/live", "/v2/health/ready", "/health"),
-}
-
 
 def _check(world: World) -> Iterator[Finding]:
     for policy in world.of("HealthCheckPolicy"):
@@ -55,13 +47,13 @@ def _findings(policy: Obj, pod: PodOf) -> Iterator[Finding]:
                     policy,
                     f"{field}.{name}.requestPath",
                     path,
-                    f"{server.kind} serves its health check at {_PATHS[server.kind][0]}",
-                    f"write {_PATHS[server.kind][0]}",
+                    f"{server.kind} serves its health check at {server.health_paths[0]}",
+                    f"write {server.health_paths[0]}",
                 )
 
 
 def _answers(server: Engine, path: str) -> bool:
-    return path in _PATHS.get(server.kind, (path,)) or not leads(server.container.pod)
+    return path in (server.health_paths or (path,)) or not leads(server.container.pod)
 
 
 def _listens(pod: PodOf, port: int) -> bool:

@@ -9,12 +9,13 @@ from policies.framework.reading import at, entries, section
 from policies.framework.rule import Invariant
 from policies.objects.engines import Engine, engine
 from policies.objects.index import Obj
-from policies.objects.metrics import Exists, engine_metric
+from policies.objects.metrics import Exists, engine_metric, prefixes
 from policies.objects.pods import PodOf
 from policies.objects.scaling import scaler_of
 from policies.objects.world import World
 
-_NAME = re.compile(r"\b(?:vllm|sglang|tgi|jetstream|nv)[:_](?:[A-Za-z0-9_:]|\([A-Za-z0-9_|]+\))+")
+_PREFIXES = "|".join(re.escape(prefix[:-1]) for prefix in prefixes())
+_NAME = re.compile(rf"\b(?:{_PREFIXES})[:_](?:[A-Za-z0-9_:]|\([A-Za-z0-9_|]+\))+")
 """A name, or a regular expression for several: `vllm:kv_offload_(load|store)_bytes_total`."""
 
 
@@ -39,8 +40,10 @@ def _findings(obj: Obj, field: str, text: str, pods: list[PodOf]) -> Iterator[Fi
     servers = [
         server for pod in pods for each in pod.containers if (server := engine(each)) is not None
     ]
+    # a prefix with a colon names the program; others are also of programs that are no engine
+    own = tuple(prefix[:-1] for prefix in prefixes() if prefix.endswith(":"))
     for name in dict.fromkeys(_names_in(text)):
-        if not servers and any(name.startswith(kind) for kind in ("vllm", "sglang")):
+        if not servers and name.startswith(own):
             yield unknown(
                 obj, field, name, "no engine that exports it was read", "also check the servers"
             )

@@ -5,7 +5,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from gke_inference.catalogue.engine_metrics import SCRAPED
+from gke_inference.catalogue.engines import engine
 from gke_inference.observability.alert_source import alerts, rule_group, sources
 from gke_inference.observability.alerts import Alerts
 from gke_inference.observability.promql import Dialect, ModelFacts, Scope
@@ -57,7 +57,7 @@ def test_every_alert_has_a_severity_a_duration_and_a_summary():
 
 
 def test_every_alert_looks_at_metrics_that_somebody_exports():
-    scraped = {name.removesuffix("_(bucket|count|sum)") for name in SCRAPED}
+    scraped = {name.removesuffix("_(bucket|count|sum)") for name in engine("vllm").metrics.stored()}
     known = scraped | PICKER_METRICS | GKE_METRICS | CALLOUT_METRICS | RELAY_METRICS
     known |= ROUTER_METRICS | BATCH_METRICS | STREAM_METRICS | set(KUEUE_METRICS)
     for alert in alerts(SCOPE, Dialect.MANAGED):

@@ -26,7 +26,7 @@ SUFFIXES = {".json", ".py", ".yaml", ".yml"}
 ALLOWED = {
     "components/gke_inference/catalogue/data/accelerators.yaml": "one release of GKE may have "
     "brought both an accelerator and a feature",
-    "components/gke_inference/catalogue/data/engine*.yaml": "of which release a "
+    "components/gke_inference/catalogue/data/engines/*/*": "of which release a "
     "list was recorded: a fact that an upgrade of the lock does not change",
     "components/gke_inference/plugin.py": "the package's own version",
     "policies/PulumiPolicy.yaml": "the pack's own version",
@@ -38,8 +38,6 @@ ALLOWED = {
     "twin/engines/real/install.py": "the release that is installed to compare with",
     "simulator/dialects/data/*.json": "of which release metrics were recorded",
     "simulator/engine/data/*.json": "of which release a page was recorded",
-    "components/gke_inference/catalogue/data/engine_flags/*.json": "of which "
-    "release they were recorded",
     "twin/cluster/controlplane/crds/*.yaml": "definitions as their owners publish them",
     "twin/cluster/delivery/crds/*.yaml": "as above",
     "twin/cluster/gateway/gcpinferencepoolimports.yaml": "as above",

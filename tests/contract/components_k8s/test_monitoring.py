@@ -5,7 +5,6 @@ from pathlib import Path
 import pulumi
 import pytest
 
-from gke_inference.catalogue import engine_metrics
 from gke_inference.catalogue.engines import engine
 from gke_inference.observability.monitoring import Monitoring, MonitoringArgs
 from tests.contract.components_k8s import crds
@@ -99,10 +98,10 @@ def test_metrics_of_kv_cache_tiers_are_stored_where_there_are_tiers(recorder):
         "vllm:prompt_tokens_cached_by_source_total",
     }
     assert {name for name in names if re.fullmatch(rule["regex"], name)} == names
-    assert not re.search("kv_offload", "|".join(engine_metrics.SCRAPED))
+    assert not re.search("kv_offload", "|".join(engine("vllm").metrics.stored()))
 
 
-@pytest.mark.parametrize("name", engine_metrics.SCRAPED)
+@pytest.mark.parametrize("name", engine("vllm").metrics.stored())
 def test_the_engine_exports_what_is_scraped(name):
     base = name.removesuffix("_(bucket|count|sum)")
     assert base in EXPORTED

@@ -8,8 +8,8 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from gke_inference.catalogue import engine_flags
 from gke_inference.catalogue.engine_flags import flag_problem, variable_problem
+from gke_inference.catalogue.engine_tables import FOLDER, tables
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import check_rung
 from gke_inference.intent.adapter_settings import AdapterRank
@@ -88,15 +88,14 @@ def test_what_an_engine_would_refuse_names_the_field_of_the_stack(more: Any, mes
 
 
 def owned() -> list[tuple[str, InputError | None]]:
-    """Each entry of owned.yaml, and how its use is refused."""
-    folder = engine_flags._FOLDER  # type: ignore[attr-defined]
-    table = yaml.safe_load((folder / "owned.yaml").read_text())
+    """Each owned flag and variable, and how its use is refused."""
+    variables = yaml.safe_load((FOLDER / "owned_variables.yaml").read_text())
     found = [
         (f"{engine} {name}", flag_problem(engine, engine, name, "1"))
-        for engine, entries in table["flags"].items()
+        for engine, entries in tables("owned_flags.yaml").items()
         for name in entries
     ]
-    names = (name.replace("*", "X") for name in table["environment"])
+    names = (name.replace("*", "X") for name in variables)
     return found + [(name, variable_problem(name, "1")) for name in names]
 
 

@@ -100,7 +100,7 @@ def test_a_gpu_server_keeps_what_it_compiles_in_one_object_and_mounts_nothing_fo
     assert found.cache_archive == f"gs://acme-caches/llama/{engine_version('vllm_gpu')}"
     assert found.cache_folder == "/home/engine/compiled"
     assert files("gpu", cache_bucket=None).cache_folder is None
-    assert files("gpu", engine="triton").cache_folder is None
+    assert files("gpu", engine_name="triton").cache_folder is None
     assert files("tpu").cache_archive is None, "its folder is the bucket"
 
 

@@ -6,12 +6,11 @@ the release that the lock names.
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-import yaml
 
 from gke_inference.catalogue import engine_flags, versions
+from gke_inference.catalogue.engine_tables import tables
 from gke_inference.catalogue.engines import engine, engine_names
 from gke_inference.serving.launcher import commands
 from gke_inference.serving.launcher.spec import Serving
@@ -20,8 +19,6 @@ from tests.stack_plans import plans_of_stacks
 from twin.engines import vllm_flags as flags
 from twin.engines.real import install
 from workloads.diffusion.__main__ import parser
-
-RECORDED = Path(engine_flags.__file__).parent / "data" / "engine_flags"
 
 
 def of_stacks() -> Iterator[tuple[str, Serving]]:
@@ -84,8 +81,7 @@ def test_the_platform_owns_every_flag_that_it_writes(name: str):
 
 @pytest.mark.parametrize("name", engine_names())
 def test_every_flag_that_the_platform_owns_is_one_of_the_release(name: str):
-    owned = yaml.safe_load((RECORDED / "owned.yaml").read_text())["flags"][name]
-    assert set(owned) - set(engine_flags.flags(name)) == set()
+    assert set(tables("owned_flags.yaml")[name]) - set(engine_flags.flags(name)) == set()
 
 
 def test_the_flags_of_the_image_server_are_those_of_its_parser():

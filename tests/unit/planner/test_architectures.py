@@ -18,7 +18,7 @@ def test_every_model_has_a_source_and_sizes_that_make_sense():
     for model in models:
         assert model.source
         assert 0 < model.active_billion <= model.parameters_billion or model.active_billion == 0
-        if model.kind != "diffusion":
+        if not model.is_diffusion:
             assert min(model.layers, model.hidden, model.vocab, model.context) > 0
             assert model.mla or model.heads % model.kv_heads == 0
             assert len(model.window) in (0, 2)

@@ -17,7 +17,7 @@ from infra.stack import Model
 from planner.choice.candidates import Candidate, Form, Refused, candidates
 from scripts.check.preflight_checks import memory
 
-TEXT = [one for one in known() if one.kind != "diffusion"]
+TEXT = [one for one in known() if not one.is_diffusion]
 CONTEXTS = (2_048, 65_536)
 
 

@@ -35,7 +35,7 @@ _GPT_J: Final = {"n_embd": "hidden", "n_layer": "layers", "n_head": "heads"}
 
 def has_config(model: Architecture) -> bool:
     """Return whether the table has a language model's sizes as its publisher gives them."""
-    return model.kind != "diffusion" and model.is_published
+    return not model.is_diffusion and model.is_published
 
 
 def config_of(model: Architecture) -> JsonObject:

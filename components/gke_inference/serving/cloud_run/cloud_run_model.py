@@ -13,7 +13,7 @@ from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.names import service_account_email
 from gke_inference.catalogue.versions import image
 from gke_inference.cluster.workload_identity import ACCESS
-from gke_inference.intent.cloud_run import CloudRunSettings, Ingress, run_problems
+from gke_inference.intent.cloud_run import RUN_IMAGE, CloudRunSettings, Ingress, run_problems
 from gke_inference.intent.settings import RequestSeconds
 from gke_inference.serving.launcher.spec import Serving
 from gke_inference.serving.model_server import MAPS
@@ -21,7 +21,6 @@ from gke_inference.serving.weights import bucket_path
 
 from .container import container, run_serving
 
-_IMAGE: Final = "vllm_gpu"
 _INGRESS: Final = {
     Ingress.INTERNAL: "INGRESS_TRAFFIC_INTERNAL_ONLY",
     Ingress.INTERNAL_AND_LOAD_BALANCER: "INGRESS_TRAFFIC_INTERNAL_LOAD_BALANCER",
@@ -140,7 +139,9 @@ class CloudRunModel(pulumi.ComponentResource):
         """Return the template of revisions."""
         args = self._args
         return {
-            "containers": [container(serving, model, args.get("image") or image(_IMAGE).reference)],
+            "containers": [
+                container(serving, model, args.get("image") or image(RUN_IMAGE).reference)
+            ],
             "execution_environment": "EXECUTION_ENVIRONMENT_GEN2",
             "gpu_zonal_redundancy_disabled": not model.zonal_redundancy,
             "health_check_disabled": True,  # weights are pushed after the bucket exists

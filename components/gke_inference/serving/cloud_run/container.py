@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from gke_inference.catalogue.cloud_run import run_limits
-from gke_inference.catalogue.engines import VLLM, engine
+from gke_inference.catalogue.engines import engine
 from gke_inference.intent.cloud_run import CloudRunSettings, run_intent
 from gke_inference.serving.hardware import hardware
 from gke_inference.serving.launcher.commands import arguments, environment, program
@@ -54,7 +54,7 @@ def container(serving: Serving, model: CloudRunSettings, image: str) -> dict[str
     variables = {**environment(serving), **model.settings.variables}
     return {
         "args": arguments(serving),
-        "commands": list(program(VLLM)),
+        "commands": list(program(serving.engine)),
         "envs": [{"name": name, "value": variables[name]} for name in sorted(variables)],
         "image": image,
         "ports": {"container_port": PORT},
@@ -67,17 +67,17 @@ def container(serving: Serving, model: CloudRunSettings, image: str) -> dict[str
             },
             "startup_cpu_boost": True,
         },
-        "startup_probe": _probe(model.startup_seconds),
+        "startup_probe": _probe(serving.engine, model.startup_seconds),
     }
 
 
-def _probe(seconds: int) -> dict[str, Any]:
+def _probe(engine_name: str, seconds: int) -> dict[str, Any]:
     """Return a probe that waits so long; the part beyond the longest wait is a delay before it."""
     most = run_limits().probe_seconds
     probed = min(seconds, most)
     return {
         "failure_threshold": -(-probed // _PERIOD_SECONDS),
-        "http_get": {"path": engine(VLLM).health_path, "port": PORT},
+        "http_get": {"path": engine(engine_name).health_path, "port": PORT},
         "initial_delay_seconds": seconds - probed,
         "period_seconds": _PERIOD_SECONDS,
         "timeout_seconds": _PERIOD_SECONDS,

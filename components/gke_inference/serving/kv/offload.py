@@ -71,7 +71,7 @@ def own_folder(intent: ServingIntent) -> str:
         "speculative": None if guess is None else guess.model_dump(mode="json"),
         "weights": intent.weights,
     }
-    release = engine_version("vllm_gpu")
+    release = engine_version(f"{intent.engine}_gpu")
     return f"{KV_SHARED}/{intent.model}/kv-cache/{release}-{fingerprint(parts)}"
 
 

@@ -127,7 +127,9 @@ def objects(args: BatchEngineArgs, plan: ModelPlan, content: Any) -> dict[str, M
         "settings": manifest("config_map", name, namespace, labels=labels, data={_FILE: content}),
         "role": manifest("role", name, namespace, labels=labels, rules=rules),
         "binding": role_binding(name, name, subjects, namespace, labels=labels),
-        "monitoring": pod_monitoring(name, namespace, labels, _METRICS_PORT_NAME),
+        "monitoring": pod_monitoring(
+            name, namespace, labels, _METRICS_PORT_NAME, plan.intent.engine
+        ),
         **(
             {}
             if collectors is None

@@ -9,7 +9,9 @@ _ENGINE_PORT = "http"
 _INTERVAL = "15s"
 
 
-def pod_monitoring(name: str, namespace: str, labels: dict[str, str], worker_port: str) -> Manifest:
+def pod_monitoring(
+    name: str, namespace: str, labels: dict[str, str], worker_port: str, engine_name: str
+) -> Manifest:
     """Return the PodMonitoring of a model's jobs: the worker, and what is stored of an engine.
 
     Args:
@@ -17,8 +19,9 @@ def pod_monitoring(name: str, namespace: str, labels: dict[str, str], worker_por
         namespace: Namespace of the jobs.
         labels: Labels of the jobs' pods.
         worker_port: Name of the port of the worker's metrics.
+        engine_name: Engine of the jobs.
     """
-    metrics = engine("vllm").metrics
+    metrics = engine(engine_name).metrics
     keep = {
         "action": "keep",
         "regex": "|".join(metrics.stored(has_tiers=False)),

@@ -50,12 +50,12 @@ class Program:
     argv: list[str]
     environment: Mapping[str, str | None]
     """Additional variables; None removes a variable."""
+    name: str
+    """Command that starts it in its image."""
+    words: int
+    """Further words of the command, before its arguments."""
     is_whole: bool = False
     """Whether `argv` already includes the arguments."""
-    name: str = "vllm"
-    """Command that starts it in its image."""
-    words: int = 1
-    """Further words of the command, before its arguments."""
     mounts: tuple[Mount, ...] = ()
     """Mounts whose paths are replaced in the arguments, for a program outside the root folder."""
 
