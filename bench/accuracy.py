@@ -19,6 +19,7 @@ from planner.speed.constants import engine_of
 from planner.speed.constants import forget as forget_constants
 from planner.speed.errors import (
     LEFT_OUT,
+    TITLES,
     Compared,
     Contest,
     Group,
@@ -39,7 +40,6 @@ from twin.host.paths import REPOSITORY
 Row = dict[str, Any]
 PAGE = REPOSITORY / "docs" / "reference" / "planner-accuracy.md"
 TABLE = DATA / "reached.yaml"
-_LABELS = {"vllm": "vLLM", "sglang": "SGLang", "tensorrt": "TensorRT-LLM"}
 _OPENING = """\
 <!-- Made by `bench accuracy --update`; change its source, not this page. -->
 
@@ -197,7 +197,7 @@ def _page(rows: Sequence[Row]) -> Iterable[str]:
     for row in rows:
         if "median_percent" in row:
             yield (
-                f"| {_LABELS.get(row['engine'], row['engine'])} | {row['quantity']} | "
+                f"| {TITLES.get(row['engine'], row['engine'])} | {row['quantity']} | "
                 f"{row['estimates']} | {row['points']} | {row['median_percent']:g} % | "
                 f"{row['nine_in_ten_percent']:g} % | {row['bias_percent']:+g} % |"
             )
@@ -215,7 +215,7 @@ def _page(rows: Sequence[Row]) -> Iterable[str]:
                 f"- {row['contests']} engines: right in {row['right_chip']} of {row['of']} contests"
                 f" (output kept: {row['output_kept']:g})."
                 if row["contests"] == "all"
-                else f"- {_LABELS[row['contests']]}: right in {row['right_chip']} of {row['of']}."
+                else f"- {TITLES[row['contests']]}: right in {row['right_chip']} of {row['of']}."
             )
     yield ""
     yield (

@@ -47,7 +47,8 @@ from planner.speed.points import (
 from planner.speed.roofline_step import Array, Work, first_token_of_loop, stack, step
 
 _SPLITS = {"expert parallelism": "experts", "pipeline stages": "stages"}
-_LABEL = {"vllm": "vLLM", "sglang": "SGLang", "tensorrt": "TensorRT-LLM"}
+TITLES = {"vllm": "vLLM", "sglang": "SGLang", "tensorrt": "TensorRT-LLM"}
+"""Engines of published measurements, by the name that `engine_of` returns."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ class Group:
 
 def family(point: Point) -> str:
     """Return engine and accelerator, such as `vLLM on tpu7x`."""
-    return f"{_LABEL[engine_of(point.row['engine'])]} on {point.row['accelerator']}"
+    return f"{TITLES[engine_of(point.row['engine'])]} on {point.row['accelerator']}"
 
 
 LEFT_OUT: dict[str, Callable[[Point], str]] = {
