@@ -139,7 +139,7 @@ def server_args(served: ServedModel) -> ModelServerArgs:
         compute_classes=dict(served.capacity.classes),
         form=served.form,
         namespace=served.namespace,
-        replicas=served.minimum,
+        replicas=served.replicas.min,
         rungs=rungs(served.capacity),
         service_account=served.object_name,
     )
@@ -156,7 +156,7 @@ def server_args(served: ServedModel) -> ModelServerArgs:
         given = {_USAGE_FLAG: True, **(settings.engine_args or {})}
         settings = settings.model_copy(update={"engine_args": given})
     if served.is_on_kuberay:
-        args["max_replicas"] = served.maximum
+        args["max_replicas"] = served.replicas.max
     if served.buffer:
         args["buffer_replicas"] = served.buffer
     if settings.engine_secrets:
@@ -185,23 +185,21 @@ def scaling_args(
     model, kinds = served.settings, cast("Mapping[str, TargetKind]", target_kinds or {})
     by_kind: dict[str, AutoscalingArgs] = {}
     for kind, deployment in served.deployments.items():
-        fills = kind == served.filling_kind
         by_kind[deployment] = AutoscalingArgs(
             cluster_location=region.location,
             cluster_name=region.cluster_name,
             engine=model.engine,
-            fills_unplaced=fills,
-            follows_schedule=deployment in served.schedules,
-            max_replicas=served.maximum,
-            min_replicas=served.standby if fills else served.minimum,
             model=served.object_name,
             namespace=served.namespace,
+            replicas=served.replicas,
             scale_in_delay_seconds=model.replicas.scale_in_delay_seconds,
             scale_in_every_seconds=model.replicas.scale_in_every_seconds,
             target_kind=kinds.get(kind, "Deployment"),
             target_name=deployment,
             targets=model.autoscaling,
         )
+        if kind == served.filling_kind:
+            by_kind[deployment]["standby"] = served.standby
         if model.disaggregated is not None:
             by_kind[deployment]["signals"] = ["kv-cache"]
         if served.chips_by_model:
@@ -227,11 +225,9 @@ def prefill_scaling_args(
             cluster_location=region.location,
             cluster_name=region.cluster_name,
             engine=model.engine,
-            follows_schedule=deployment in served.schedules,
-            max_replicas=served.maximum,
-            min_replicas=served.minimum,
             model=served.object_name,
             namespace=served.namespace,
+            replicas=served.replicas,
             scale_in_delay_seconds=model.replicas.scale_in_delay_seconds,
             scale_in_every_seconds=model.replicas.scale_in_every_seconds,
             signals=["queue"],

@@ -194,15 +194,16 @@ def served(plan: Plan) -> list[Served]:
 
 def _lines(one: ServedModel) -> Iterator[Served]:
     rungs = tuple(one.rungs.values())
-    shares = () if one.schedule is None else one.schedule.shares
+    least, most, schedule = one.replicas.min, one.replicas.max, one.replicas.schedule
+    shares = () if schedule is None else schedule.shares
     if one.form is Form.PAIRED:
         first, second = (tuple(half.values()) for half in one.pair)
-        yield Served(one.name, one.region, first + second, one.minimum, one.maximum, shares=shares)
+        yield Served(one.name, one.region, first + second, least, most, shares=shares)
         if one.standby:
             yield Served(one.name, one.region, second, one.standby, one.standby, STANDBY)
     else:
         role = PREFILL if one.role == PREFILL else SERVE
-        yield Served(one.name, one.region, rungs, one.minimum, one.maximum, role, shares)
+        yield Served(one.name, one.region, rungs, least, most, role, shares)
     if one.buffer:  # refilled after use, so it costs the same at any load
         kept = tuple(one.buffer_rungs.values())
         yield Served(one.name, one.region, kept, one.buffer, one.buffer, BUFFER)

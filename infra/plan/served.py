@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gke_inference.catalogue.rungs import Rung
+from gke_inference.intent.replicas import ReplicaRange
 from gke_inference.intent.schedule import ReplicaSchedule
 from gke_inference.sizing.pickers import USUAL_PICKER, PeakLoad
 from infra.plan.canary import CanaryVersion
@@ -62,12 +63,8 @@ class ServedModel:
     """Capacity that its replicas run on."""
     form: Form
     """`single` if the region has rungs of one kind only, regardless of the stack."""
-    minimum: int
-    """Minimum number of replicas."""
-    maximum: int
-    """Maximum number of replicas."""
-    schedule: ReplicaSchedule | None
-    """Hours with a larger minimum of replicas, if any."""
+    replicas: ReplicaRange
+    """Number of replicas."""
     standby: int
     """Warm replicas of a paired model on its second kind of hardware, 0 in other forms."""
     buffer: int
@@ -103,9 +100,9 @@ class ServedModel:
     def schedules(self) -> dict[str, ReplicaSchedule]:
         """Schedules by scale target. A standby has none: it follows the other Deployment."""
         return {
-            one.deployments[kind]: one.schedule
+            one.deployments[kind]: one.replicas.schedule
             for one in self.roles
-            if one.schedule is not None
+            if one.replicas.schedule is not None
             for kind in one.deployments
             if kind != one.filling_kind
         }
@@ -140,7 +137,7 @@ class ServedModel:
         if peak is None:
             return None
         return PeakLoad(
-            peak.requests_per_second, peak.prompt_tokens, peak.answer_tokens, self.maximum
+            peak.requests_per_second, peak.prompt_tokens, peak.answer_tokens, self.replicas.max
         )
 
     @property
@@ -170,7 +167,7 @@ class ServedModel:
         name = self.deployments[kind]
         if not self.is_on_kuberay:
             return [name]
-        return [f"{name}-{number}" for number in range(self.maximum)]
+        return [f"{name}-{number}" for number in range(self.replicas.max)]
 
     def zones(self, at: int) -> tuple[str, ...] | None:
         """Return the zones it can run in on a rung, or None if the rung's are not listed.

@@ -108,9 +108,7 @@ def _served(
         role="serve",
         capacity=here,
         form=form,
-        minimum=model.replicas.min,
-        maximum=model.replicas.max,
-        schedule=model.replicas.schedule,
+        replicas=model.replicas,
         standby=_standby(model) if form is Form.PAIRED else 0,
         buffer=model.replicas.buffer,
         namespace=site.names.namespace(),
@@ -131,16 +129,13 @@ def _disaggregated(served: ServedModel, capacity: CapacityByRegion) -> ServedMod
         return served
     decode, prefill = Role.DECODE.value, Role.PREFILL.value
     own = capacity[str(prefill_capacity(model))][served.region]
-    replicas = model.disaggregated.prefill.replicas
     computes = replace(
         served,
         buffer=0,
         capacity=own,
         deployments=_deployments(served.name, served.form, prefill, own),
-        maximum=replicas.max,
-        minimum=replicas.min,
+        replicas=model.disaggregated.prefill.replicas,
         role=prefill,
-        schedule=replicas.schedule,
     )
     deployments = _deployments(served.name, served.form, decode, served.capacity)
     return replace(served, deployments=deployments, prefill=computes, role=decode)

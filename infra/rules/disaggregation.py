@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.problems import join, one_of
 from gke_inference.intent.kv_transport import unfit
+from gke_inference.intent.replicas import range_problems
 from infra.plan import CapacityByRegion, prefill_capacity
-from infra.rules.models import range_problems
 from infra.stack import Model, Platform
 
 

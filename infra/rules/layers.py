@@ -234,5 +234,5 @@ def _least_chips(served: ServedModel, kind: str) -> int:
             continue
         chips = [rung.chips for rung in role.capacity.of_kind(kind).values()]
         fills = kind == role.filling_kind
-        total += min(chips, default=0) * (role.standby if fills else role.minimum)
+        total += min(chips, default=0) * (role.standby if fills else role.replicas.min)
     return total

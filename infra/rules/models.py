@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import join, one_of
-from gke_inference.intent.schedule import schedule_problems
+from gke_inference.intent.replicas import range_problems
 from infra.plan import CapacityByRegion
 from infra.rules.versions import check_standby
 from infra.stack import (
@@ -13,7 +13,6 @@ from infra.stack import (
     Layer,
     Model,
     Platform,
-    ReplicaRange,
     Replicas,
     Spanning,
 )
@@ -103,16 +102,6 @@ def _check_two_kinds(
     pools = f"capacity.{model.capacity}.node_pools"
     rule = f"must be dual-container or dra when {pools} are of TPU and GPU rungs"
     yield InputError(where, rule, form.value)
-
-
-def range_problems(where: str, replicas: ReplicaRange) -> Iterator[InputError]:
-    """Yield a minimum of replicas above the maximum, and problems of the schedule."""
-    if replicas.min > replicas.max:
-        message = f"must be at most max ({replicas.max})"
-        yield InputError(join(where, "min"), message, replicas.min)
-    elif replicas.schedule is not None:
-        at = join(where, "schedule")
-        yield from schedule_problems(at, replicas.schedule, replicas.min, replicas.max)
 
 
 def _check_replicas(

@@ -35,7 +35,6 @@ from infra.stack.delivery import (
     DeliverySourceKind,
     DeliveryTool,
 )
-from infra.stack.disaggregation import ReplicaRange
 from infra.stack.engines import (
     EngineSettings,
     KvOffload,
@@ -164,7 +163,6 @@ __all__ = [
     "ReceiverKind",
     "Region",
     "ReleaseChannel",
-    "ReplicaRange",
     "Replicas",
     "ResultsKind",
     "Role",

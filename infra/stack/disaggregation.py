@@ -2,24 +2,12 @@
 
 from pydantic import Field
 
-from gke_inference.intent.schedule import ReplicaSchedule
-from gke_inference.intent.settings import SomeReplicas
+from gke_inference.intent.replicas import ReplicaRange
 from gke_inference.serving.settings import Requests
 from gke_inference.settings import Settings
 from gke_inference.settings.fields import (
     Name,
 )
-
-
-class ReplicaRange(Settings):
-    """Number of replicas in each region."""
-
-    min: SomeReplicas
-    """Minimum number of replicas."""
-    max: SomeReplicas
-    """Maximum number of replicas that the autoscaler creates."""
-    schedule: ReplicaSchedule | None = None
-    """Hours of the week with a larger minimum. By default, `min` applies at all times."""
 
 
 class PrefillAutoscaling(Settings):

@@ -16,6 +16,7 @@ from gke_inference.intent import adapter_settings
 from gke_inference.intent.adapter_settings import AdapterRank
 from gke_inference.intent.diffusion_settings import FurtherModel, ImageGeneration, Videos
 from gke_inference.intent.expert_settings import Experts
+from gke_inference.intent.replicas import ReplicaRange
 from gke_inference.intent.settings import NO_CONTEXT, ReplicaCount, RequestSeconds, ServedContext
 from gke_inference.intent.words import Form, Spanning, Task
 from gke_inference.serving.settings import (
@@ -38,7 +39,7 @@ from gke_inference.settings.fields import (
 from gke_inference.settings.size import Size
 from gke_inference.storage.settings import DiskGib, DiskThroughput
 from infra.stack.backends import Fallback
-from infra.stack.disaggregation import Disaggregated, ReplicaRange
+from infra.stack.disaggregation import Disaggregated
 from infra.stack.engines import EngineSettings
 
 

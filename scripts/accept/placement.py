@@ -56,7 +56,7 @@ def placements(deployed: Deployed) -> Iterator[Row]:
         for served in deployed.plan.regions[region].served:
             for role in served.roles:
                 first = next(iter(role.rungs.values()))
-                least = role.minimum + role.standby
+                least = role.replicas.min + role.standby
                 name = f"{_name(role)} in {region}"
                 predicted = f"at least {least} ready, preferably on {first.label}"
                 subject = Subject("placement", name, predicted)
@@ -81,7 +81,7 @@ def _placed(subject: Subject, cluster: Cluster, served: ServedModel) -> Row:
     ]
     if stray:
         parts.append(f"{stray} on a node that belongs to no rung of the stack")
-    least = served.minimum + served.standby
+    least = served.replicas.min + served.standby
     says = f"{len(pods)} ready" + (f": {', '.join(parts)}" if parts else "")
     return subject.judged(says, is_met=len(pods) >= least and not stray)
 

@@ -128,7 +128,7 @@ def coldstart(
         _print_options(options(plan), output)
         return
     found = starts(plan)
-    minimum = {name: every[0].minimum for name, every in plan.models.items()}
+    minimum = {name: every[0].replicas.min for name, every in plan.models.items()}
     if output.is_data:
         facts = [
             {

@@ -40,7 +40,7 @@ class Asked:
     @property
     def minimum(self) -> int:
         """Minimum replicas in each region."""
-        return self.every[0].minimum
+        return self.every[0].replicas.min
 
     @property
     def buffer(self) -> int:

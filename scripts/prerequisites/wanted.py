@@ -119,9 +119,9 @@ def replicas_on(region: RegionPlan, rung: Rung) -> tuple[int, int]:
             same = [at for at, each in role.rungs.items() if _is_same(each, rung)]
             if not same:
                 continue
-            most += role.maximum * rung.hosts
+            most += role.replicas.max * rung.hosts
             if min(same) == _first(role, rung.kind):
-                least += role.minimum * rung.hosts
+                least += role.replicas.min * rung.hosts
     return least, most
 
 

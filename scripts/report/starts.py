@@ -46,7 +46,7 @@ def bars(plan: Plan, found: list[Start]) -> tuple[Bar, ...]:
 
 def _bar(plan: Plan, group: list[Start]) -> Bar:
     one = group[0]
-    minimum = plan.models[one.model][0].minimum
+    minimum = plan.models[one.model][0].replicas.min
     return Bar(
         one.model,
         one.rung,

@@ -51,9 +51,9 @@ def scheduled_now(plan: Plan, now: datetime) -> list[Scheduled]:
         Scheduled(
             role.deployments[kind],
             role.region,
-            max(role.minimum, schedule.least_at(now)),
+            max(role.replicas.min, schedule.least_at(now)),
             change if change > now else None,
-            max(role.minimum, schedule.least_at(change)),
+            max(role.replicas.min, schedule.least_at(change)),
             schedule.time_zone,
         )
         for every in plan.models.values()

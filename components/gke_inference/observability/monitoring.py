@@ -50,7 +50,7 @@ class MonitoringArgs(TypedDict):
     """Seconds between scrapes. Default: 15."""
     schedules: NotRequired[dict[str, ReplicaSchedule]]
     """Schedules of the minimum of replicas, by those of `deployments` that have one. Each is a
-    recorded series, which `Autoscaling` follows with `follows_schedule`."""
+    recorded series, which `Autoscaling` follows."""
     target_port: NotRequired[Port]
     """Port of `/metrics`. Default: 8000."""
 

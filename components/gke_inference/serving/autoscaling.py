@@ -5,7 +5,7 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 import pulumi
 from pydantic import Field
 
-from gke_inference.base.checked import checked
+from gke_inference.base.checked import checked, keep
 from gke_inference.base.inputs import camel, under
 from gke_inference.base.manifests import Manifest, fixed_size, labels_for, manifest, register
 from gke_inference.catalogue.engine_metrics import (
@@ -15,7 +15,8 @@ from gke_inference.catalogue.engine_metrics import (
 )
 from gke_inference.catalogue.engines import DEFAULT_ENGINE, EngineName, engine, series
 from gke_inference.catalogue.versions import api
-from gke_inference.intent.settings import ReplicaCount, SomeReplicas
+from gke_inference.intent.replicas import ReplicaRange, range_problems
+from gke_inference.intent.settings import ReplicaCount
 
 from .settings import (
     SCALE_IN_DELAY_SECONDS,
@@ -38,15 +39,13 @@ _TARGETS = {
 class AutoscalingArgs(TypedDict):
     """Inputs of `Autoscaling`."""
 
-    max_replicas: SomeReplicas
-    """Maximum replicas, at least `min_replicas`."""
-    min_replicas: ReplicaCount
-    """Minimum replicas. 0 only with `fills_unplaced`, and only if the cluster supports scaling to
-    zero (`gke_minimum("hpa-scale-to-zero")`)."""
     model: str
     """Key of the model, the label `model` of its recorded series."""
     namespace: str
     """Namespace of the target."""
+    replicas: ReplicaRange
+    """Replicas of the model. With a schedule, the target has at least its replicas, which
+    `Monitoring` records."""
     target_name: str
     """Name of the target, and of the autoscaler."""
     chips_by_model: NotRequired[dict[str, Annotated[int, Field(ge=1)]]]
@@ -54,19 +53,13 @@ class AutoscalingArgs(TypedDict):
     then a signal of its own, with the share of `targets.queue_depth` that its chips are of all.
     Default: none, a replica has one queue for all models."""
     cluster_location: NotRequired[str]
-    """Region or zone of the cluster. Required with `fills_unplaced` and `follows_schedule`."""
+    """Region or zone of the cluster. Required with a schedule and with `standby`."""
     cluster_name: NotRequired[str]
-    """Cluster of the target. Required with `fills_unplaced` and `follows_schedule`, since Cloud
+    """Cluster of the target. Required with a schedule and with `standby`, since Cloud
     Monitoring has the series of every cluster in the project, and another region's must not
     count."""
     engine: NotRequired[EngineName]
     """Engine of the target, which determines its metric names. Default: `vllm`."""
-    fills_unplaced: NotRequired[bool]
-    """Whether the target gets one additional replica for each replica of the pair's other
-    Deployment that has no node. Default: false."""
-    follows_schedule: NotRequired[bool]
-    """Whether the target has at least the replicas of its schedule, which `Monitoring` records.
-    Default: false."""
     scale_in_delay_seconds: NotRequired[ScaleInDelay]
     """Scale-in stabilization window in seconds. Default: 300, since a replica takes minutes to
     start."""
@@ -76,6 +69,11 @@ class AutoscalingArgs(TypedDict):
     """Scaling signals. In disaggregated serving, prefill follows its
     queue and decode its KV cache. Default: both, or only the queue if the engine does not report KV
     cache utilization."""
+    standby: NotRequired[ReplicaCount]
+    """Warm replicas of a Deployment that fills in for the other one of a pair: its minimum, instead
+    of `replicas.min` and of the schedule. It gets one more replica for each of the other that has
+    no node. 0 only if the cluster supports scaling to zero (`gke_minimum("hpa-scale-to-zero")`).
+    Default: the target does not fill in."""
     targets: NotRequired[ScalingTargets]
     """Target load of each replica. Default: 5 waiting requests, and 80 percent of the KV cache."""
     target_kind: NotRequired[TargetKind]
@@ -108,6 +106,8 @@ class Autoscaling(pulumi.ComponentResource):
 def autoscaler(args: AutoscalingArgs) -> Manifest:
     """Return the HorizontalPodAutoscaler."""
     kind = api(_TARGETS[args.get("target_kind", "Deployment")])
+    replicas, standby = args["replicas"], args.get("standby")
+    least = replicas.min if standby is None else standby
     targets = args.get("targets", ScalingTargets())
     names = engine(args.get("engine", DEFAULT_ENGINE)).metrics
     signals = {"queue": _queues(args, targets.queue_depth)}
@@ -117,9 +117,9 @@ def autoscaler(args: AutoscalingArgs) -> Manifest:
     metrics = [each for signal, found in signals.items() if signal in followed for each in found]
     if targets.running_requests is not None:
         metrics.append(_per_pod(names.busy[-1], str(targets.running_requests)))
-    if args.get("fills_unplaced", False):
+    if standby is not None:
         metrics.insert(0, _external(args, UNPLACED_REPLICAS))
-    if args.get("follows_schedule", False):
+    elif replicas.schedule is not None:
         labels = {"metric.labels.scale_target": args["target_name"]}
         metrics.insert(0, _external(args, SCHEDULED_REPLICAS, labels))
     return manifest(
@@ -127,15 +127,15 @@ def autoscaler(args: AutoscalingArgs) -> Manifest:
         args["target_name"],
         args["namespace"],
         labels=labels_for(args["target_name"], "autoscaling"),
-        annotations=fixed_size(args["min_replicas"], args["max_replicas"]),
+        annotations=fixed_size(least, replicas.max),
         spec={
             "behavior": _behavior(
                 args.get("scale_in_delay_seconds", SCALE_IN_DELAY_SECONDS),
                 args.get("scale_in_every_seconds", SCALE_IN_EVERY_SECONDS),
             ),
-            "maxReplicas": args["max_replicas"],
+            "maxReplicas": replicas.max,
             "metrics": metrics,
-            "minReplicas": args["min_replicas"],
+            "minReplicas": least,
             "scaleTargetRef": {
                 "apiVersion": kind.api_version,
                 "kind": kind.kind,
@@ -224,18 +224,19 @@ def _external(args: AutoscalingArgs, record: str, labels: dict[str, str] | None 
 
 
 def _check(args: AutoscalingArgs) -> None:
-    lowest, highest = args["min_replicas"], args["max_replicas"]
-    fills = args.get("fills_unplaced", False)
-    if lowest == 0 and not fills:
-        raise pulumi.InputPropertyError(
-            "minReplicas", f"must be 1 or more unless fillsUnplaced is set, got {lowest}"
-        )
-    if highest < lowest:
-        raise pulumi.InputPropertyError("maxReplicas", f"must be at least {lowest}, got {highest}")
+    replicas, standby = args["replicas"], args.get("standby")
+    keep(range_problems("replicas", replicas))
+    if standby is not None and standby > replicas.max:
+        rule = f"must be at most replicas.max ({replicas.max}), got {standby}"
+        raise pulumi.InputPropertyError("standby", rule)
+    reasons = {
+        "standby": standby is not None,
+        "replicas.schedule": standby is None and replicas.schedule is not None,
+    }
     for field in ("cluster_location", "cluster_name"):
-        for reason in ("fills_unplaced", "follows_schedule"):
-            if args.get(reason) and not args.get(field):
-                rule = f"must be set with {camel(reason)}, got none"
+        for reason, is_given in reasons.items():
+            if is_given and not args.get(field):
+                rule = f"must be set with {reason}, got none"
                 raise pulumi.InputPropertyError(camel(field), rule)
     word = args.get("engine", DEFAULT_ENGINE)
     targets = args.get("targets", ScalingTargets())

@@ -1,6 +1,7 @@
 import pulumi
 import pytest
 
+from gke_inference.intent.replicas import ReplicaRange
 from gke_inference.serving.autoscaling import Autoscaling, AutoscalingArgs
 
 TYPE = "kubernetes:autoscaling/v2:HorizontalPodAutoscaler"
@@ -12,16 +13,15 @@ UNPLACED = "prometheus.googleapis.com|gke_inference:unplaced_replicas|gauge"
 FILLS: AutoscalingArgs = {  # pyright: ignore[reportAssignmentType] - a part of the arguments
     "cluster_location": "us-east5",
     "cluster_name": "acme-prod-us-east5",
-    "fills_unplaced": True,
+    "standby": 0,
 }
 
 
 def args() -> AutoscalingArgs:
     return {
-        "max_replicas": 12,
-        "min_replicas": 1,
         "model": "llama-8b",
         "namespace": "serving",
+        "replicas": ReplicaRange(min=1, max=12),
         "target_name": "llama-8b-tpu",
     }
 
@@ -58,7 +58,7 @@ def test_replicas_follow_the_queue_and_then_the_kv_cache(recorder):
 
 
 def test_a_standby_gets_one_replica_for_each_that_has_no_node(recorder):
-    spec = spec_of(recorder, {**args(), **FILLS, "min_replicas": 0})
+    spec = spec_of(recorder, {**args(), **FILLS})
     assert spec["metrics"][0] == {
         "type": "External",
         "external": {
@@ -110,13 +110,11 @@ def test_a_group_of_hosts_is_scaled_as_one(recorder):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"min_replicas": 0}, "minReplicas.*1 or more unless fillsUnplaced"),
-        ({"min_replicas": -1, "fills_unplaced": True}, "minReplicas.*0 to 1000, got -1"),
-        ({"min_replicas": 5, "max_replicas": 4}, "maxReplicas.*at least 5, got 4"),
-        (
-            {"min_replicas": 0, "max_replicas": 0, "fills_unplaced": True},
-            "maxReplicas.*1 to 1000, got 0",
-        ),
+        ({"replicas": {"min": 0, "max": 4}}, "replicas.min.*1 to 1000, got 0"),
+        ({"standby": -1}, "standby.*0 to 1000, got -1"),
+        ({**FILLS, "standby": 13}, r"standby.*at most replicas.max \(12\), got 13"),
+        ({"replicas": {"min": 5, "max": 4}}, r"replicas.min.*at most max \(4\), got 5"),
+        ({"replicas": {"min": 1, "max": 0}}, "replicas.max.*1 to 1000, got 0"),
         ({"targets": {"kv_cache_percent": 96}}, "targets.kvCachePercent.*10 to 95, got 96"),
         ({"targets": {"queue_depth": 0}}, "targets.queueDepth.*got 0"),
         ({"targets": {"running_requests": 0}}, "targets.runningRequests.*got 0"),
@@ -137,7 +135,7 @@ def test_an_autoscaler_that_could_not_work_is_refused(recorder, change, message)
 def test_a_standby_must_say_whose_unplaced_replicas_it_fills(recorder, field):
     arguments = {**args(), **FILLS}
     del arguments[field]
-    with pytest.raises(pulumi.InputPropertyError, match="must be set with fillsUnplaced"):
+    with pytest.raises(pulumi.InputPropertyError, match="must be set with standby"):
         spec_of(recorder, arguments)
 
 
@@ -161,7 +159,9 @@ def test_a_signal_nobody_knows_is_refused(recorder, signals, message):
 
 
 def test_an_autoscaler_says_why_its_size_is_fixed(recorder):
-    recorder.run(lambda: Autoscaling("scaling", {**args(), "min_replicas": 12}).hpa_name)
+    recorder.run(
+        lambda: Autoscaling("scaling", {**args(), "replicas": {"min": 12, "max": 12}}).hpa_name
+    )
     metadata = recorder.one(TYPE).inputs["metadata"]
     assert metadata["annotations"] == {
         "gke-inference/fixed-size-because": "the stack asks for this size"

@@ -110,8 +110,8 @@ def test_a_schedule_that_cannot_be_followed_is_refused(recorder, schedules, mess
 
 def scaler(**more: Any) -> Any:
     return {
-        "max_replicas": 12, "min_replicas": 1, "model": "llama-8b", "namespace": "serving",
-        "target_name": "llama-8b-decode", "follows_schedule": True, **more,
+        "model": "llama-8b", "namespace": "serving", "target_name": "llama-8b-decode",
+        "replicas": {"min": 1, "max": 12, "schedule": schedule(OFFICE)}, **more,
     }  # fmt: skip
 
 
@@ -137,5 +137,5 @@ def test_the_autoscaler_follows_its_own_series_of_its_cluster(recorder) -> None:
 
 
 def test_a_target_with_a_schedule_names_its_cluster(recorder) -> None:
-    with pytest.raises(pulumi.InputPropertyError, match=r"clusterLocation.*followsSchedule"):
+    with pytest.raises(pulumi.InputPropertyError, match=r"clusterLocation.*replicas.schedule"):
         recorder.run(lambda: Autoscaling("scaling", scaler()).hpa_name)

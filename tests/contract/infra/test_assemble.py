@@ -220,8 +220,7 @@ def test_an_image_that_is_made_has_an_archive_and_one_that_exists_a_project() ->
 def test_the_other_half_of_a_pair_fills_what_the_first_cannot_get() -> None:
     args = scaling("prod")
     tpu, gpu = args["llama-3-1-8b-tpu"], args["llama-3-1-8b-gpu"]
-    assert (tpu["fills_unplaced"], gpu["fills_unplaced"]) == (False, True)
-    assert (tpu["min_replicas"], gpu["min_replicas"]) == (2, 1)
+    assert (tpu["replicas"].min, tpu.get("standby"), gpu.get("standby")) == (2, None, 1)
 
 
 def test_what_replicas_follow_is_said_in_the_stack() -> None:

@@ -46,7 +46,7 @@ def test_the_second_version_is_a_model_with_the_weights_and_replicas_of_its_own(
     whole = platform(percent=10, replicas=own)
     second = served_in(whole, SECOND, "us-central1")
     assert second.version == CanaryVersion(MODEL, "v2", 10)
-    assert (second.minimum, second.maximum, second.standby) == (2, 3, 0)
+    assert (second.replicas.min, second.replicas.max, second.standby) == (2, 3, 0)
     args: Any = assemble_models.server_args(second)
     assert args["model"] == "llama-3-1-8b-v2"
     assert args["served_name"] == MODEL
@@ -57,8 +57,8 @@ def test_the_second_version_is_a_model_with_the_weights_and_replicas_of_its_own(
 
 def test_a_canary_has_as_many_replicas_as_the_model_unless_it_says_otherwise() -> None:
     (first,), (second,) = (resolve(platform()).models[name] for name in (MODEL, SECOND))
-    assert (second.minimum, second.maximum) == (first.minimum, first.maximum)
-    assert (first.minimum, first.maximum) == (1, 4)
+    assert (second.replicas.min, second.replicas.max) == (1, 4)
+    assert (first.replicas.min, first.replicas.max) == (1, 4)
 
 
 def test_a_stack_without_a_canary_stays_as_it_is() -> None:

@@ -46,7 +46,7 @@ def test_a_canary_has_a_buffer_only_if_its_own_replicas_say_so() -> None:
     canary = {"version": "v2", "weights": "llama-3.1-8b-v2"}
     place = ["models", MODEL, "canary"]
     (same,) = planned((place, canary)).models["llama-3.1-8b-v2"]
-    assert (same.maximum, same.buffer) == (4, 0)
+    assert (same.replicas.max, same.buffer) == (4, 0)
     own = {**canary, "replicas": {"min": 1, "max": 1, "buffer": 1}}
     (other,) = planned((place, own)).models["llama-3.1-8b-v2"]
     assert other.buffer == 1

@@ -79,7 +79,7 @@ def test_prefill_follows_its_queue_and_decode_its_cache():
     decode = assemble_models.scaling_args(region, answers)["llama-3-3-70b-decode"]
     prefill = assemble_models.prefill_scaling_args(region, computes)["llama-3-3-70b-prefill"]
     assert (decode.get("signals"), prefill.get("signals")) == (["kv-cache"], ["queue"])
-    assert (prefill["min_replicas"], prefill["max_replicas"]) == (2, 6)
+    assert (prefill["replicas"].min, prefill["replicas"].max) == (2, 6)
 
 
 def test_each_role_has_its_own_targets():

@@ -28,7 +28,7 @@ def test_a_served_model_holds_every_fact_that_readers_share() -> None:
         "serve",
         "paired",
     )
-    assert (served.minimum, served.maximum, served.standby) == (2, 12, 1)
+    assert (served.replicas.min, served.replicas.max, served.standby) == (2, 12, 1)
     assert (served.object_name, served.served_name) == ("llama-3-1-8b", MODEL)
     assert served.deployments == {"tpu": "llama-3-1-8b-tpu", "gpu": "llama-3-1-8b-gpu"}
     assert served.weights == "gs://acme-prod-models-us-central1/llama-3.1-8b"
@@ -80,13 +80,13 @@ def test_a_disaggregated_model_has_two_roles_with_deployments_of_their_own() -> 
     assert (prefill.role, prefill.capacity.name) == ("prefill", "prompts")
     assert decode.deployments == {"gpu": "llama-3-3-70b-decode"}
     assert prefill.deployments == {"gpu": "llama-3-3-70b-prefill"}
-    assert (prefill.minimum, prefill.maximum, prefill.standby) == (2, 6, 0)
+    assert (prefill.replicas.min, prefill.replicas.max, prefill.standby) == (2, 6, 0)
 
 
 def test_records_cannot_be_changed() -> None:
     served = served_in(read("local"), MODEL, REGION)
     with pytest.raises(dataclasses.FrozenInstanceError):
-        served.minimum = 9  # pyright: ignore[reportAttributeAccessIssue]
+        served.standby = 9  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_a_capacity_that_no_model_of_a_region_uses_is_told_from_one_that_is_used() -> None:
