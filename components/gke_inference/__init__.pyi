@@ -170,6 +170,7 @@ from .intent.expert_settings import AllToAll as AllToAll
 from .intent.expert_settings import AllToAllByRole as AllToAllByRole
 from .intent.expert_settings import Experts as Experts
 from .intent.intent import ModelServerArgs as ModelServerArgs
+from .intent.replicas import ReplicaRange as ReplicaRange
 from .intent.schedule import ReplicaSchedule as ReplicaSchedule
 from .intent.schedule import ReplicaWindow as ReplicaWindow
 from .intent.settings import EngineSettings as EngineSettings
