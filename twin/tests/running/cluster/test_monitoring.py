@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from gke_inference.intent.replicas import ReplicaRange
 from gke_inference.intent.schedule import ReplicaSchedule, ReplicaWindow
 from gke_inference.observability.monitoring import MonitoringArgs
 from gke_inference.observability.monitoring import rules as recording
@@ -235,8 +236,9 @@ def test_the_autoscaler_follows_the_start_of_a_window_and_keeps_it_through_a_res
     )  # fmt: skip
     followed = AutoscalingArgs(
         cluster_location=cluster.ctx.spec.location, cluster_name=cluster.ctx.spec.name,
-        follows_schedule=True, max_replicas=4, min_replicas=1, model="clock", namespace="default",
-        scale_in_delay_seconds=0, target_name="clock",
+        model="clock", namespace="default",
+        replicas=ReplicaRange(min=1, max=4, schedule=schedule), scale_in_delay_seconds=0,
+        target_name="clock",
     )  # fmt: skip
     metadata = {"name": "clock", "namespace": "default"}
     template = {

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gke_inference.intent.replicas import ReplicaRange
 from gke_inference.observability.monitoring import pod_monitoring
 from gke_inference.serving.autoscaling import AutoscalingArgs, Signal, autoscaler
 from gke_inference.serving.disaggregation import ROLE_LABEL
@@ -77,8 +78,7 @@ def scaling(role: str) -> dict[str, Any]:
     """Return the autoscaler of a role, as a stack gives it: 5 prompts, or 40 % of the KV cache."""
     return autoscaler(
         AutoscalingArgs(
-            max_replicas=4,
-            min_replicas=1,
+            replicas=ReplicaRange(min=1, max=4),
             model="m",
             namespace=NAMESPACE,
             signals=[SIGNALS[role]],
