@@ -46,8 +46,8 @@ def needs_gpu_initiated_rdma(intent: ServingIntent, hosts: int) -> bool:
 def _unsupported(intent: ServingIntent) -> Iterator[InputError]:
     able = [facts.name for facts in engines_where(lambda facts: facts.any_has("experts"))]
     if intent.engine not in able:
-        rule = f"must not be set unless engine is {' or '.join(able)}"
-        yield InputError("experts", rule, intent.engine)
+        names = " or ".join(able)
+        yield InputError("experts", f"must not be set unless engine is {names}", intent.engine)
     if "tpu" in intent.kinds:
         # tpu-inference shards experts by --additional-config; its releases reject DeepEP and EPLB
         rule = "is not supported on TPU: vLLM's all-to-all backends and redundant experts are for"
