@@ -136,7 +136,7 @@ class Scope:
     """Pub/Sub subscriptions whose messages models answer. Each has one for dead letters."""
 
     @cached_property
-    def _words(self) -> dict[str, dict[str, str]]:
+    def _by_window(self) -> dict[str, dict[str, str]]:
         """Values of the variables by window, which each expression of a stack asks for."""
         return {}
 
@@ -146,9 +146,9 @@ class Scope:
         Args:
             window: Window of rates, such as `5m`.
         """
-        if window not in self._words:
-            self._words[window] = _words(self, window)
-        return self._words[window]
+        if window not in self._by_window:
+            self._by_window[window] = _words(self, window)
+        return self._by_window[window]
 
     @property
     def engines(self) -> tuple[str, ...]:
