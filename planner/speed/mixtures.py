@@ -1,6 +1,6 @@
 """What experts and adapters add to a step; on numbers and on arrays."""
 
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,14 +62,14 @@ def read_billion(
     copies: float | Array = 1.0,
 ) -> Array: ...
 def read_billion(
-    tokens: float | Array,
+    tokens: Any,
     *,
-    active: float | Array,
-    whole: float | Array,
-    experts: float | Array,
-    chosen: float | Array,
-    expert: float | Array,
-    copies: float | Array = 1.0,
+    active: Any,
+    whole: Any,
+    experts: Any,
+    chosen: Any,
+    expert: Any,
+    copies: Any = 1.0,
 ) -> float | Array:
     """Return the parameters that a step reads, in billions.
 
@@ -83,6 +83,12 @@ def read_billion(
         copies: Copies of the layers without experts, each of which is read: with expert
             parallelism, one on each device.
     """
+    # a plan asks this a hundred thousand times, and NumPy is slow with one number
+    if isinstance(tokens, int | float) and isinstance(expert, int | float):
+        if expert <= 0:
+            return min(whole, active * max(1.0, tokens**0.75))
+        drawn = experts_touched(max(experts, 1), chosen, tokens)
+        return (active - chosen * expert) * copies + drawn * expert
     drawn = experts_touched(np.maximum(experts, 1), np.asarray(chosen), np.asarray(tokens))
     known = (active - chosen * expert) * copies + drawn * expert
     unknown = np.minimum(whole, active * np.maximum(1.0, tokens**0.75))

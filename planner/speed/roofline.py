@@ -6,7 +6,7 @@ chips of one stage with that micro-batch. Throughput grows with the micro-batche
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from gke_inference.sizing.memory import kv_token_bytes
@@ -63,13 +63,25 @@ class StepLoad:
         if distinct is not None:
             least = context / max(1.0, self.decode_tokens)
             distinct = max(distinct - self.prompt_context, least)
-        return replace(
-            self,
-            prefill_tokens=0,
-            context_tokens=context,
-            attention_pairs=context,
-            distinct_tokens=distinct,
-            prompt_context=0,
+        return StepLoad(
+            0, self.decode_tokens, context, context, self.adapters, distinct, self.prompts
+        )
+
+    def verifying(self, drafts: int) -> "StepLoad":
+        """Return the step that also verifies draft tokens.
+
+        Args:
+            drafts: Draft tokens of each sequence.
+        """
+        return StepLoad(
+            self.prefill_tokens,
+            (1 + drafts) * self.decode_tokens,
+            self.context_tokens,
+            self.attention_pairs + drafts * (self.context_tokens - self.prompt_context),
+            self.adapters,
+            self.distinct_tokens,
+            self.prompts,
+            self.prompt_context,
         )
 
 
@@ -174,8 +186,12 @@ class CostModel:
         if guess is None or not load.decode_tokens:
             return self._whole_seconds(load)
 
+        verified = self._reached_parts(load.verifying(guess.tokens))
+        usual = self._reached_parts(load.decoding.verifying(guess.tokens))
+
         def of(part: str) -> float:
-            return self._of_one_token(load, lambda each: getattr(self._reached_parts(each), part))
+            of_usual: float = getattr(usual, part)
+            return getattr(verified, part) - of_usual + of_usual / guess.length
 
         longer = max(of("product_compute"), of("product_reads"))
         longer += max(of("attention_compute"), of("attention_reads"))
@@ -211,13 +227,10 @@ class CostModel:
         if guess is None or not load.decode_tokens:
             return whole(load)
         decoding = load.decoding
-        tokens, context = (1 + guess.tokens) * load.decode_tokens, decoding.context_tokens
-        pairs = load.attention_pairs + guess.tokens * context
-        verified = replace(load, decode_tokens=tokens, attention_pairs=pairs)
-        pairs = (1 + guess.tokens) * context
-        usual = whole(replace(decoding, decode_tokens=tokens, attention_pairs=pairs))
+        usual = whole(decoding.verifying(guess.tokens))
         passes = guess.tokens * draft(decoding) if draft is not None and guess.has_passes else 0.0
-        return whole(verified) - usual + (usual + passes) / guess.length
+        verified = whole(load.verifying(guess.tokens))
+        return verified - usual + (usual + passes) / guess.length
 
     def _draft_seconds(self, decoding: StepLoad) -> float:
         """Return the time of a draft pass: a layer of the model and the logits."""
@@ -325,14 +338,15 @@ class CostModel:
             return load
         of_prompts = min(count, load.prompts)
         distinct = load.distinct_tokens
-        return replace(
-            load,
-            prefill_tokens=load.prefill_tokens / of_prompts,
-            decode_tokens=load.decode_tokens / count,
-            context_tokens=load.context_tokens / count,
-            prompt_context=load.prompt_context / count,
-            attention_pairs=load.attention_pairs / (of_prompts if load.prefill_tokens else count),
-            distinct_tokens=None if distinct is None else distinct / count,
+        return StepLoad(
+            load.prefill_tokens / of_prompts,
+            load.decode_tokens / count,
+            load.context_tokens / count,
+            load.attention_pairs / (of_prompts if load.prefill_tokens else count),
+            load.adapters,
+            None if distinct is None else distinct / count,
+            load.prompts,
+            load.prompt_context / count,
         )
 
     def flops(self, load: StepLoad) -> float:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from string import Template
 
 from gke_inference.catalogue.engines import DEFAULT_ENGINE, engine, engine_names, series
@@ -134,6 +135,21 @@ class Scope:
     subscriptions: tuple[str, ...] = ()
     """Pub/Sub subscriptions whose messages models answer. Each has one for dead letters."""
 
+    @cached_property
+    def _by_window(self) -> dict[str, dict[str, str]]:
+        """Values of the variables by window, which each expression of a stack asks for."""
+        return {}
+
+    def words(self, window: str) -> dict[str, str]:
+        """Return the values of the variables, for reading.
+
+        Args:
+            window: Window of rates, such as `5m`.
+        """
+        if window not in self._by_window:
+            self._by_window[window] = _words(self, window)
+        return self._by_window[window]
+
     @property
     def engines(self) -> tuple[str, ...]:
         """Names of its models' engines."""
@@ -191,7 +207,7 @@ def fill(expression: str, scope: Scope, window: str) -> str:
         KeyError: A variable is unknown.
     """
     template = Template(expression.replace("$1", "$$1"))
-    common = _words(scope, window)
+    common = scope.words(window)
     if not _BY_ENGINE.keys() & set(template.get_identifiers()):
         return template.substitute(common)
     return _each_engine(template, scope, common) or _NOTHING
@@ -199,7 +215,7 @@ def fill(expression: str, scope: Scope, window: str) -> str:
 
 def words() -> frozenset[str]:
     """Return the variables that `fill` expands."""
-    return frozenset([*_words(Scope((), ""), ""), *_BY_ENGINE])
+    return frozenset([*Scope((), "").words(""), *_BY_ENGINE])
 
 
 def _each_engine(template: Template, scope: Scope, common: Mapping[str, str]) -> str:

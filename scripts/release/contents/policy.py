@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -83,9 +84,8 @@ def is_allowed(expression: str, allowed: frozenset[str]) -> bool:
 
     Of `A OR B`, one must be allowed; of `A AND B`, both; `A WITH B` is a license of its own.
     """
-    spdx: Any = get_spdx_licensing()
     try:
-        parsed: Any = spdx.parse(expression, validate=False)
+        parsed: Any = _spdx().parse(expression, validate=False)
     except ExpressionError:
         return False
     return parsed is not None and _holds(parsed, allowed)
@@ -93,11 +93,18 @@ def is_allowed(expression: str, allowed: frozenset[str]) -> bool:
 
 def unknown_licenses(expression: str) -> list[str]:
     """Return the words of an expression that are no SPDX identifier; `LicenseRef-…` may be any."""
-    spdx: Any = get_spdx_licensing()
     try:
-        return [each for each in spdx.unknown_license_keys(expression) if not each.startswith(_OWN)]
+        return [
+            each for each in _spdx().unknown_license_keys(expression) if not each.startswith(_OWN)
+        ]
     except ExpressionError as error:
         return [str(error)]
+
+
+@cache
+def _spdx() -> Any:
+    """Return the reader of expressions, which takes a tenth of a second to make."""
+    return get_spdx_licensing()
 
 
 def _holds(parsed: Any, allowed: frozenset[str]) -> bool:

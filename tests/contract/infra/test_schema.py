@@ -1,6 +1,7 @@
 """The schema of stack files: current, described, and true of the stacks of the repository."""
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 import yaml
 
 from infra.reading.load import STACKS
-from infra.reading.schema import SCHEMA_FILE, is_current, schema_text, stack_schema
+from infra.reading.schema import SCHEMA_FILE, is_current, stack_schema
 from tests.contract.infra.broken_stacks import broken_stacks
 from tests.shipped_stacks import EXAMPLES
 
@@ -17,15 +18,21 @@ from tests.shipped_stacks import EXAMPLES
 IN_ONE_FIELD = ("text-for-a-number", "typo-in-a-field", "typo-in-a-word", "unknown-accelerator")
 
 
+@cache
+def schema() -> dict[str, Any]:
+    """Return the schema, which takes a second to make, for reading."""
+    return stack_schema()
+
+
 def refusals(document: Any) -> list[str]:
     """Return what the schema says against a stack file."""
-    validator = jsonschema.Draft202012Validator(stack_schema())
+    validator = jsonschema.Draft202012Validator(schema())
     return [error.message for error in validator.iter_errors(document)]
 
 
 def test_the_schema_file_is_what_the_models_say() -> None:
     assert is_current(), "stacks/schema.json is out of date: run 'gke-inference schema'"
-    assert json.loads(SCHEMA_FILE.read_text()) == json.loads(schema_text())
+    assert json.loads(SCHEMA_FILE.read_text()) == schema()
 
 
 def test_a_schema_file_that_is_missing_or_old_is_not_current(tmp_path: Path) -> None:
@@ -36,7 +43,7 @@ def test_a_schema_file_that_is_missing_or_old_is_not_current(tmp_path: Path) -> 
 
 
 def test_the_schema_is_one_itself() -> None:
-    jsonschema.Draft202012Validator.check_schema(stack_schema())
+    jsonschema.Draft202012Validator.check_schema(schema())
 
 
 @pytest.mark.parametrize("name", ["local", "dev", "staging", "prod"])
@@ -69,7 +76,7 @@ def test_an_editor_with_the_schema_marks_a_fault_in_one_field(broken: Any) -> No
 
 
 def test_every_field_says_what_it_is_for() -> None:
-    for name, part in stack_schema()["$defs"].items():
+    for name, part in schema()["$defs"].items():
         for field, body in part.get("properties", {}).items():
             assert body.get("description"), f"{name}.{field} has no description"
 

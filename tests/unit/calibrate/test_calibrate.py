@@ -1,9 +1,10 @@
 """Calibration from ten minutes of an engine's metrics, made in virtual time."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from tests.unit.calibrate.virtual import scraped
 
 MODEL = "meta-llama/Llama-3.1-8B"
 NAMES = counters(engine("vllm").metrics)
+Scrapes = Callable[[float, float, float], list[str]]
 
 
 def grown(pages: Sequence[str]) -> Grown:
@@ -48,6 +50,12 @@ def l4() -> Deployment:
 
 
 @pytest.fixture(scope="module")
+def scrapes(l4: Deployment) -> Scrapes:
+    """Returns metrics by slowdown, requests per second and seconds, which several tests ask for."""
+    return cache(partial(scraped, l4))
+
+
+@pytest.fixture(scope="module")
 def h100() -> Deployment:
     return deployment_of(MODEL, "nvidia-h100-80gb", 1, [])
 
@@ -56,9 +64,9 @@ def h100() -> Deployment:
     ("rate", "slowdown"), [(0.05, 1.0), (0.05, 1.4), (0.3, 1.0), (0.6, 1.4), (0.9, 1.0)]
 )
 def test_an_engine_that_is_slower_is_found_within_five_percent_and_a_healthy_one_agrees(
-    l4: Deployment, rate: float, slowdown: float
+    l4: Deployment, scrapes: Scrapes, rate: float, slowdown: float
 ) -> None:
-    found = comparison(grown(scraped(l4, slowdown, rate)), l4)
+    found = comparison(grown(scrapes(slowdown, rate, 600)), l4)
     result, entry = found.result, found.entry(10, END)
 
     assert result is not None
@@ -72,7 +80,7 @@ def test_an_engine_that_is_slower_is_found_within_five_percent_and_a_healthy_one
 def test_large_batches_on_a_fast_chip_are_compared_as_well(
     h100: Deployment, slowdown: float
 ) -> None:
-    result = comparison(grown(scraped(h100, slowdown, 8, 240)), h100).result
+    result = comparison(grown(scraped(h100, slowdown, 8, 120)), h100).result
 
     assert result is not None
     assert result.batch > 8
@@ -133,8 +141,10 @@ def test_an_interval_that_rounds_to_one_is_not_written(l4: Deployment) -> None:
     assert replace(found, result=result).entry(10, END) is None
 
 
-def test_the_planner_is_compared_at_the_same_batch_and_lengths(l4: Deployment) -> None:
-    planned = comparison(grown(scraped(l4, 1.0, 0.3)), l4).planned()
+def test_the_planner_is_compared_at_the_same_batch_and_lengths(
+    l4: Deployment, scrapes: Scrapes
+) -> None:
+    planned = comparison(grown(scrapes(1.0, 0.3, 600)), l4).planned()
     assert planned is not None
     assert planned.low < planned.tpot_ms < planned.high
     assert 40 < planned.tpot_ms < 120
@@ -300,14 +310,20 @@ def test_cost_learns_from_the_measured_times_and_refuses_those_of_another_stack(
     assert "nvidia-l4 x1 spot): 190 ms between tokens at 8.0 sequences, 1.4 times" in said
 
 
+@pytest.fixture(scope="module")
+def found(l4: Deployment, h100: Deployment, scrapes: Scrapes) -> list[Comparison]:
+    """One slow and one healthy rung."""
+    slow = comparison(grown(scrapes(1.4, 0.3, 240)), l4)
+    healthy = comparison(grown(scraped(h100, 1.0, 2, 240)), h100)
+    return [replace(slow, region="us-central1"), replace(healthy, region="us-central1")]
+
+
 @pytest.fixture
 def on_local(
-    l4: Deployment, h100: Deployment, monkeypatch: pytest.MonkeyPatch
+    found: list[Comparison], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[list[Comparison]]:
     """Let `calibrate --stack local` find one slow and one healthy rung."""
-    slow = comparison(grown(scraped(l4, 1.4, 0.3, 240)), l4)
-    healthy = comparison(grown(scraped(h100, 1.0, 2, 240)), h100)
-    rows = [replace(slow, region="us-central1"), replace(healthy, region="us-central1")]
+    rows = [*found]
     monkeypatch.setattr(command, "_sites", lambda *_: nullcontext(()))
     monkeypatch.setattr(command, "compare_stack", lambda *_: rows)
     yield rows
@@ -346,8 +362,8 @@ def test_a_file_of_another_stack_is_not_changed(tmp_path: Path, on_local: list[C
     assert file.read_text() == before
 
 
-def test_regions_are_pooled_for_the_file(l4: Deployment) -> None:
-    pages = scraped(l4, 1.4, 0.3, 240)
+def test_regions_are_pooled_for_the_file(l4: Deployment, scrapes: Scrapes) -> None:
+    pages = scrapes(1.4, 0.3, 240)
     rows = [replace(comparison(grown(pages), l4), region=name) for name in ("a", "b")]
     (both,) = pooled(rows)
     assert both.found.replicas == 2
