@@ -49,6 +49,17 @@ type Team struct {
 	ActsForTeams bool `json:"acts_for_teams"`
 	// Cache is whether the team's questions may be answered from its cached responses.
 	Cache bool `json:"cache"`
+	// WhenSpent is the model that answers once MonthlyUSD is spent; nil refuses the requests.
+	WhenSpent *WhenSpent `json:"when_spent"`
+}
+
+// WhenSpent is the model that answers for others of a team whose dollars of the month are spent.
+type WhenSpent struct {
+	Model string `json:"model"`
+	// Replaces are the models that it answers for.
+	Replaces []string `json:"replaces"`
+	// MonthlyUSD is what requests to Model may cost beyond the budget of the team; 0 means no limit.
+	MonthlyUSD float64 `json:"monthly_usd"`
 }
 
 // Price is the price of a model's tokens.

@@ -48,6 +48,8 @@ type exchange struct {
 	deadline *time.Timer
 	decided  bool
 	request  openai.Request
+	// insteadOf is the model that the client named, if another one answers because the team's budget is spent.
+	insteadOf string
 	// sent is when the request was forwarded.
 	sent time.Time
 	// heard is when the last piece of the response arrived.
@@ -281,7 +283,7 @@ func (e *exchange) decide(isBodyEnd bool) error {
 	}
 	objective := e.config.ObjectiveOf(e.sender, e.request.Model)
 	mutation := upstreamMutation(e.headers, e.config, e.caller.Team, objective)
-	if e.guarded.isMasked || isSalted {
+	if e.guarded.isMasked || isSalted || e.insteadOf != "" {
 		mutation.RemoveHeaders = append(mutation.RemoveHeaders, contentLength)
 	}
 	if err := e.stream.Send(calls.RequestHeaders(mutation)); err != nil {
@@ -325,8 +327,11 @@ func (e *exchange) admit(now time.Time) *openai.Error {
 		return fault
 	}
 	for _, routed := range e.headers[modelHeader] {
-		if routed != request.Model {
-			return openai.ModelMismatch()
+		if routed == request.Model {
+			continue
+		}
+		if request, fault = e.replaced(request, routed); fault != nil {
+			return fault
 		}
 	}
 	if !e.config.Permits(e.team, request.Model) {
@@ -338,7 +343,7 @@ func (e *exchange) admit(now time.Time) *openai.Error {
 		}
 	}
 	e.request = request
-	budget := limits.BudgetOf(e.team)
+	budget := limits.BudgetOf(e.team, request.Model)
 	cost := limits.Cost{
 		Tokens:  request.Size.Most,
 		NanoUSD: e.config.NanoUSD(request.Model, request.Size.MostPrompt, request.Size.MostAnswer),
@@ -351,6 +356,9 @@ func (e *exchange) admit(now time.Time) *openai.Error {
 		return nil
 	}
 	e.reservation = nil
+	if e.isLate() {
+		return openai.NotReplaced(e.team.WhenSpent.Model, replacedPause)
+	}
 	switch e.decision.Reason {
 	case limits.MonthTokens:
 		return openai.QuotaExceeded("tokens", limits.NextMonth(now))

@@ -36,6 +36,7 @@ func (e *exchange) onResponseHeaders(message *extproc.HttpHeaders) error {
 	e.callStatus(headers)
 	more := e.limitHeaders()
 	e.cacheHeaders(more)
+	e.replacedHeader(more)
 	mutation := &extproc.HeaderMutation{SetHeaders: calls.Options(more), RemoveHeaders: e.Hidden.In(headers)}
 	switch {
 	case e.holdsError() && !message.GetEndOfStream():
@@ -224,7 +225,7 @@ func (e *exchange) finish(isComplete bool) {
 	e.count(outcome, used, cost)
 	e.Records.Write(usage.Record{
 		Time: time.Now().UTC(), RequestID: e.requestID(), Team: e.caller.Team, KeyID: e.caller.KeyID,
-		Subject: e.caller.Subject, Model: e.request.Model, Region: e.config.Region, Status: e.status, Stream: e.request.Stream,
+		Subject: e.caller.Subject, Model: e.request.Model, InsteadOf: e.insteadOf, Region: e.config.Region, Status: e.status, Stream: e.request.Stream,
 		PromptTokens: used.Prompt, CachedTokens: used.Cached, CompletionTokens: used.Completion,
 		Estimated: isEstimated, USD: float64(cost.NanoUSD) / config.NanoPerUSD,
 		Cache: string(e.reuse.outcome), SavedUSD: e.savedUSD(),
@@ -311,6 +312,9 @@ func (e *exchange) count(outcome string, used openai.Usage, cost limits.Cost) {
 		model = otherModel // limits metric cardinality: the client chose this name
 	}
 	e.Metrics.Requests.WithLabelValues(team, model, outcome).Inc()
+	if e.insteadOf != "" {
+		e.Metrics.Replaced.WithLabelValues(team, e.insteadOf, model, outcome).Inc()
+	}
 	if used == (openai.Usage{}) {
 		return
 	}
@@ -321,7 +325,7 @@ func (e *exchange) count(outcome string, used openai.Usage, cost limits.Cost) {
 }
 
 func (e *exchange) reportBudget(spent limits.Cost) {
-	budget := limits.BudgetOf(e.team)
+	budget := limits.BudgetOf(e.team, "")
 	report := func(kind string, used, limit int64) {
 		if limit > 0 {
 			e.Metrics.BudgetSpent.WithLabelValues(e.caller.Team, kind).Set(float64(used) / float64(limit))
