@@ -117,6 +117,9 @@ class ClientGateArgs(TypedDict):
     """People who sign in with Google, behind a `GlobalFront`. Default: none."""
     prices: NotRequired[dict[str, TokenPrice]]
     """Prices of models and adapters, by name. Default: none, only tokens are counted."""
+    replaced_models: NotRequired[dict[str, list[str]]]
+    """Models that `when_spent.model` of a team answers for, by team. Required for each team with
+    `when_spent`, with a body router that asks (`InferenceGateway.asked_models`)."""
     replicas: NotRequired[GateReplicas]
     """Replicas of the callout. Default: 2."""
     store: NotRequired[pulumi.Input[str]]

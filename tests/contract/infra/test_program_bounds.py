@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from gke_inference.clients.settings import WhenSpent
 from gke_inference.pipelines.settings import WINDOW_FEATURES
 from infra.reading.load import platform_of
 from infra.stack.backends import Backend, BackendTarget, Fallback
@@ -92,6 +93,7 @@ RANGES = {
     ("callout", "teams.requests_per_minute"): (TeamLimits, "requests_per_minute"),
     ("callout", "teams.tokens_per_minute"): (TeamLimits, "tokens_per_minute"),
     ("callout", "teams.tokens_per_month"): (ClientTeam, "tokens_per_month"),
+    ("callout", "teams.when_spent.monthly_usd"): (WhenSpent, "monthly_usd"),
     ("relay", "backends.timeout_seconds"): (Backend, "timeout_seconds"),
     ("relay", "fallback.after_queue"): (Fallback, "after_queue"),
     ("relay", "fallback.monthly_usd"): (Fallback, "monthly_usd"),
