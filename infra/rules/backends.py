@@ -20,6 +20,9 @@ def check_backends(platform: Platform) -> Iterator[InputError]:
     for name, backend in platform.backends.items():
         yield from _check_name(platform, name)
         yield from _check_places(join("backends", name), backend)
+        if backend.idle_seconds is not None and backend.idle_seconds >= backend.timeout_seconds:
+            rule = f"must be less than timeout_seconds, {backend.timeout_seconds}"
+            yield InputError(join("backends", name, "idle_seconds"), rule, backend.idle_seconds)
     for name, model in platform.models.items():
         if model.fallback is not None:
             yield from _check_fallback(platform, name, model)

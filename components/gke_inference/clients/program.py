@@ -79,6 +79,8 @@ def document(
         found["guards"] = {name: _guard(guard) for name, guard in args.get("guards", {}).items()}
     if models := _described(args):
         found["models"] = models
+    if "stream_idle_seconds" in args:
+        found["stream_idle_seconds"] = args["stream_idle_seconds"]
     if store is not None:
         found["store"] = store.settings()
     if args.get("batches", False):

@@ -34,6 +34,9 @@ func (c *Config) check() error {
 	if err := inRange.Check("default_context", "default_context", float64(c.DefaultContext)); err != nil {
 		return err
 	}
+	if err := inRange.Check("stream_idle_seconds", "stream_idle_seconds", c.StreamIdle.Seconds()); err != nil {
+		return err
+	}
 	if c.Keys.Secret == "" && len(c.JWT) == 0 && c.Certificates == nil && !c.Anonymous {
 		return fmt.Errorf("keys, jwt, certificates, anonymous: one of them is required, otherwise no client is admitted")
 	}

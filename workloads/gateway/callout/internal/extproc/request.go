@@ -59,12 +59,14 @@ type exchange struct {
 	reservation *limits.Reservation
 	reuse       reuse
 
-	status   int
-	answer   *openai.Response
-	list     []byte
-	keepList bool
-	guarded  guarded
-	failed   *heldError
+	status int
+	answer *openai.Response
+	// isStreaming is whether the deadline is that of the next piece of a stream; isStalled whether it has passed.
+	isStreaming, isStalled bool
+	list                   []byte
+	keepList               bool
+	guarded                guarded
+	failed                 *heldError
 
 	refusedBy string
 	finished  bool

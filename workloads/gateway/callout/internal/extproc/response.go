@@ -72,6 +72,8 @@ func (e *exchange) onResponseHeaders(message *extproc.HttpHeaders) error {
 	}
 	if message.GetEndOfStream() {
 		e.finish(true)
+	} else {
+		e.watch(headers)
 	}
 	return nil
 }
@@ -79,6 +81,9 @@ func (e *exchange) onResponseHeaders(message *extproc.HttpHeaders) error {
 func (e *exchange) onResponseBody(message *extproc.HttpBody) error {
 	began := time.Now()
 	out, isEnd := message.GetBody(), message.GetEndOfStream()
+	if e.isStreaming {
+		e.deadline.Reset(e.config.StreamIdle)
+	}
 	switch {
 	case e.failed != nil:
 		var fault *openai.Error
@@ -252,6 +257,9 @@ func (e *exchange) used(isComplete bool) (used openai.Usage, isEstimated bool) {
 	if !isCounted {
 		used, isCounted = e.answer.SoFar()
 	}
+	if e.isStalled { // its engine generated nothing since the last piece
+		return e.estimated(used, isCounted)
+	}
 	if isComplete && isCounted {
 		e.Rates.Observe(e.request.Model, size, used.Prompt, used.Completion, time.Since(e.sent))
 	}
@@ -294,6 +302,8 @@ func (e *exchange) outcome(isComplete bool) string {
 	switch {
 	case e.refusedBy != "":
 		return "refused"
+	case e.isStalled:
+		return "stalled"
 	case !isComplete:
 		if e.status == 0 {
 			e.status = clientGone

@@ -46,7 +46,7 @@ func NewMetrics(keyAge func() (time.Duration, bool), hold *holding.Hold) *Metric
 	m := &Metrics{
 		Registry: registry,
 		Requests: counter("callout_requests_total",
-			"Finished requests by outcome: ok, refused, failed or aborted.", "team", "model", "outcome"),
+			"Finished requests by outcome: ok, refused, failed, aborted or stalled.", "team", "model", "outcome"),
 		Tokens: counter("callout_tokens_total",
 			"Tokens by kind: prompt, cached (of the prompt) or completion.", "team", "model", "kind"),
 		USD:      counter("callout_usd_total", "Dollars at the configured prices.", "team", "model"),
