@@ -303,7 +303,7 @@ func (e *exchange) outcome(isComplete bool) string {
 	case e.refusedBy != "":
 		return "refused"
 	case e.isStalled:
-		return "stalled"
+		return "failed"
 	case !isComplete:
 		if e.status == 0 {
 			e.status = clientGone
@@ -322,6 +322,9 @@ func (e *exchange) count(outcome string, used openai.Usage, cost limits.Cost) {
 		model = otherModel // limits metric cardinality: the client chose this name
 	}
 	e.Metrics.Requests.WithLabelValues(team, model, outcome).Inc()
+	if e.isStalled {
+		e.Metrics.Stalled.WithLabelValues(team, model).Inc()
+	}
 	if e.insteadOf != "" {
 		e.Metrics.Replaced.WithLabelValues(team, e.insteadOf, model, outcome).Inc()
 	}

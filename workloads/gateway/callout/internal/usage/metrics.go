@@ -17,6 +17,7 @@ type Metrics struct {
 	USD         *prometheus.CounterVec
 	Refusals    *prometheus.CounterVec
 	Replaced    *prometheus.CounterVec
+	Stalled     *prometheus.CounterVec
 	Cache       *prometheus.CounterVec
 	SavedUSD    *prometheus.CounterVec
 	Guards      *prometheus.CounterVec
@@ -46,11 +47,13 @@ func NewMetrics(keyAge func() (time.Duration, bool), hold *holding.Hold) *Metric
 	m := &Metrics{
 		Registry: registry,
 		Requests: counter("callout_requests_total",
-			"Finished requests by outcome: ok, refused, failed, aborted or stalled.", "team", "model", "outcome"),
+			"Finished requests by outcome: ok, refused, failed or aborted.", "team", "model", "outcome"),
 		Tokens: counter("callout_tokens_total",
 			"Tokens by kind: prompt, cached (of the prompt) or completion.", "team", "model", "kind"),
 		USD:      counter("callout_usd_total", "Dollars at the configured prices.", "team", "model"),
 		Refusals: counter("callout_refusals_total", "Refused requests by error code.", "team", "reason"),
+		Stalled: counter("callout_stalled_streams_total",
+			"Streams that were ended because the engine sent nothing.", "team", "model"),
 		Replaced: counter("callout_replaced_total",
 			"Requests of teams with a spent budget that another model answered, by the named model and the other one.",
 			"team", "asked", "model", "outcome"),
