@@ -311,7 +311,7 @@ def test_streams_that_stall_end_in_the_gate_and_in_the_relay_as_the_stack_sets(d
     relay = settings_of(seen)["relay"]["backends"]
     assert relay["claude"]["idle_seconds"] == 20
     assert "idle_seconds" not in relay["on-premises"]
-    gates = [each.inputs["data"].get("callout.yaml") for each in seen.all(CONFIG_MAP)]
+    gates = [each.inputs.get("data", {}).get("callout.yaml") for each in seen.all(CONFIG_MAP)]
     (gate,) = [json.loads(text) for text in gates if text]
     assert gate["stream_idle_seconds"] == 60
 

@@ -30,8 +30,12 @@ func stalledText(t *testing.T, c *call) string {
 func TestAStreamWithoutAByteIsEndedWithAnErrorOfItsAPI(t *testing.T) {
 	guards := "models: {m: {guards: [output]}}\nguards: {output: {url: \"http://output:1\", phases: [output], failure: open, timeout_ms: 100}}\n"
 	message := "The model sent nothing for 1 seconds. Retry the request."
-	for path, last := range map[string]string{
-		"/v1/chat/completions": "data: [DONE]\n\n", "/v1/completions": "data: [DONE]\n\n", "/v1/responses": "\n\n", "/v1/messages": "\n\n",
+	said := `"messages":[{"role":"user","content":"p"}],"max_tokens":9`
+	for path, one := range map[string]struct{ fields, last string }{
+		"/v1/chat/completions": {said, "data: [DONE]\n\n"},
+		"/v1/completions":      {`"prompt":"p","max_tokens":9`, "data: [DONE]\n\n"},
+		"/v1/responses":        {`"input":"p","max_output_tokens":9`, "\n\n"},
+		"/v1/messages":         {said, "\n\n"},
 	} {
 		for guarded, more := range map[string]string{"": "", " with a guard": guards} {
 			t.Run(path+guarded, func(t *testing.T) {
@@ -39,7 +43,7 @@ func TestAStreamWithoutAByteIsEndedWithAnErrorOfItsAPI(t *testing.T) {
 				client, written := gatewayOf(t, file+"stream_idle_seconds: 1\n"+more)
 				c := begin(t, client)
 				c.send(asked(false, ":path", path))
-				c.send(requestBody(`{"model":"m","max_tokens":9,"stream":true,"messages":[],"prompt":"p","input":"i"}`, true))
+				c.send(requestBody(`{"model":"m","stream":true,`+one.fields+`}`, true))
 				c.receive()
 				c.requestParts(1)
 				began := time.Now()
@@ -53,7 +57,7 @@ func TestAStreamWithoutAByteIsEndedWithAnErrorOfItsAPI(t *testing.T) {
 				if took := time.Since(began); took < 2500*time.Millisecond {
 					t.Errorf("ended after %s", took)
 				}
-				if !strings.Contains(got, message) || !strings.HasSuffix(got, last) {
+				if !strings.Contains(got, message) || !strings.HasSuffix(got, one.last) {
 					t.Errorf("got %q", got)
 				}
 				if found := written.record(t); found.Status != 200 || !found.Estimated || found.CompletionTokens != 0 {
