@@ -1,6 +1,7 @@
 """A stream whose engine sends nothing any more is ended through the real gateway."""
 
 import time
+from typing import Any
 
 import openai
 import pytest
@@ -9,7 +10,7 @@ from tests.running.callout.world import CLIENT, LOAD_BALANCER, bearer, key_of, u
 
 pytestmark = pytest.mark.needs_tools
 IDLE = 1.0
-MESSAGES = [{"role": "user", "content": "Which keys open which doors?"}]
+MESSAGES: Any = [{"role": "user", "content": "Which keys open which doors?"}]
 
 
 def test_a_stream_that_stalls_ends_with_an_error_and_frees_its_engine(world):
