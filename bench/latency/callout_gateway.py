@@ -12,7 +12,12 @@ _MANAGER = (
 
 
 def bootstrap(
-    port: int, admin: int, callouts: list[int], engine: int, plain_port: int | None = None
+    port: int,
+    admin: int,
+    callouts: list[int],
+    engine: int,
+    plain_port: int | None = None,
+    router: int | None = None,
 ) -> dict[str, Any]:
     """Return Envoy's whole configuration.
 
@@ -22,15 +27,19 @@ def bootstrap(
         callouts: gRPC ports of the replicas.
         engine: Port of the engine.
         plain_port: Port for requests without a callout; None for none.
+        router: gRPC port of a body router, which is called before the callouts; None for none.
     """
-    listeners = [_listener("gateway", port, has_callouts=True)]
+    processors = ["callout"] if router is None else ["router", "callout"]
+    listeners = [_listener("gateway", port, processors)]
     if plain_port is not None:
-        listeners.append(_listener("plain", plain_port, has_callouts=False))
+        listeners.append(_listener("plain", plain_port, []))
+    programs = [_callout_cluster("callout", callouts)]
+    programs += [] if router is None else [_callout_cluster("router", [router])]
     return {
         "admin": {"address": _address(admin)},
         "static_resources": {
             "listeners": listeners,
-            "clusters": [_callout_cluster(callouts), _cluster("engine", [engine])],
+            "clusters": [*programs, _cluster("engine", [engine])],
         },
     }
 
@@ -49,7 +58,7 @@ def _cluster(name: str, ports: list[int]) -> dict[str, Any]:
     }
 
 
-def _callout_cluster(ports: list[int]) -> dict[str, Any]:
+def _callout_cluster(name: str, ports: list[int]) -> dict[str, Any]:
     """Return the cluster of callouts, called like Google's load balancer: unverified HTTP/2 TLS."""
     options: dict[str, Any] = {
         "@type": f"type.googleapis.com/{_OPTIONS}",
@@ -65,7 +74,7 @@ def _callout_cluster(ports: list[int]) -> dict[str, Any]:
         "tcp_health_check": {},
     }
     return {
-        **_cluster("callout", ports),
+        **_cluster(name, ports),
         "typed_extension_protocol_options": {_OPTIONS: options},
         "transport_socket": {"name": "envoy.transport_sockets.tls", "typed_config": tls},
         "health_checks": [check],
@@ -73,7 +82,7 @@ def _callout_cluster(ports: list[int]) -> dict[str, Any]:
     }
 
 
-def _listener(name: str, port: int, *, has_callouts: bool) -> dict[str, Any]:
+def _listener(name: str, port: int, processors: list[str]) -> dict[str, Any]:
     router = {
         "name": "envoy.filters.http.router",
         "typed_config": {"@type": f"{_HTTP}.router.v3.Router"},
@@ -93,7 +102,7 @@ def _listener(name: str, port: int, *, has_callouts: bool) -> dict[str, Any]:
                 }
             ]
         },
-        "http_filters": [*([_processor()] if has_callouts else []), router],
+        "http_filters": [*(_processor(one) for one in processors), router],
     }
     kind = "envoy.filters.network.http_connection_manager"
     return {
@@ -103,20 +112,23 @@ def _listener(name: str, port: int, *, has_callouts: bool) -> dict[str, Any]:
     }
 
 
-def _processor() -> dict[str, Any]:
+def _processor(name: str) -> dict[str, Any]:
+    """Return the filter of a program. As on Google Cloud, the body router sees no responses."""
+    sees = "FULL_DUPLEX_STREAMED" if name == "callout" else "NONE"
+    headers = "SEND" if name == "callout" else "SKIP"
     return {
-        "name": "callout",
+        "name": name,
         "typed_config": {
             "@type": f"{_HTTP}.ext_proc.v3.ExternalProcessor",
-            "grpc_service": {"envoy_grpc": {"cluster_name": "callout"}},
+            "grpc_service": {"envoy_grpc": {"cluster_name": name}},
             "message_timeout": "10s",
             "processing_mode": {
                 "request_header_mode": "SEND",
                 "request_body_mode": "FULL_DUPLEX_STREAMED",
                 "request_trailer_mode": "SEND",
-                "response_header_mode": "SEND",
-                "response_body_mode": "FULL_DUPLEX_STREAMED",
-                "response_trailer_mode": "SEND",
+                "response_header_mode": headers,
+                "response_body_mode": sees,
+                "response_trailer_mode": headers,
             },
         },
     }

@@ -64,6 +64,7 @@ from .clients.settings import TeamSettings as TeamSettings
 from .clients.settings import TimeUnit as TimeUnit
 from .clients.settings import TokenIssuer as TokenIssuer
 from .clients.settings import TokenPrice as TokenPrice
+from .clients.settings import WhenSpent as WhenSpent
 from .cluster.accelerator_networks import AcceleratorNetworks as AcceleratorNetworks
 from .cluster.accelerator_networks import AcceleratorNetworksArgs as AcceleratorNetworksArgs
 from .cluster.cluster import InferenceCluster as InferenceCluster

@@ -175,6 +175,7 @@ def _backend(backends: BackendsPlan, region: RegionPlan, name: str) -> BackendSe
             )
             for at, place in enumerate(backend.places)
         ),
+        idle_seconds=backend.idle_seconds,
         timeout_seconds=backend.timeout_seconds,
         context=backends.context,
     )

@@ -211,6 +211,10 @@ def gate_args(
         service_account=GATE,
         teams={name: _team(team, gate.limits[name]) for name, team in clients.teams.items()},
     )
+    if clients.stream_idle_seconds is not None:
+        args["stream_idle_seconds"] = clients.stream_idle_seconds
+    if gate.clients.replaced:
+        args["replaced_models"] = {team: list(of) for team, of in gate.clients.replaced.items()}
     if store is not None:
         args["store"] = store.address
         args["store_certificates"] = store.certificates

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 import pulumi
 
 from gke_inference.base.manifests import NAME_LABEL
+from gke_inference.clients.callout import PORT as GATE_PORT
 from gke_inference.gateway.inference_gateway import (
     InferenceGatewayArgs,
     RoutedCanaryArgs,
@@ -15,6 +16,7 @@ from gke_inference.serving.launcher.spec import GRPC_PORT
 from gke_inference.serving.model_server import ModelServer
 from infra.plan import RegionPlan, ServedModel
 from infra.plan.backends import fallback_of
+from infra.plan.clients import GATE
 from infra.plan.front import FrontPlan
 from infra.stack import Gateway, Routing
 
@@ -55,6 +57,9 @@ def gateway_args(
         args["backend_names"] = backend_names
     if region.gate is not None and (headers := region.gate.clients.credential_headers):
         args["credential_headers"] = list(headers)
+    if region.gate is not None and (asked := region.gate.clients.asked_names):
+        args["asked_gate"] = f"{GATE}.{region.names.gateway_namespace()}.svc:{GATE_PORT}"
+        args["asked_models"] = list(asked)
     if region.batches is not None:
         args["has_batches"] = True
     if gateway.certificate is not None:

@@ -27,6 +27,8 @@ def ingress_args(region: RegionPlan, *, has_gateway: bool = True) -> AllowedIngr
         args["grpc_ports"] = grpc
     if has_gateway and region.gate is not None:
         args["client_gate"] = True
+        if region.gate.clients.replaced:
+            args["asked_gate"] = True
         if region.gate.cache is not None:
             args["cached_answers"] = True
         if region.gate.guards:

@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from gke_inference.clients.people import IAP_HEADER
+from gke_inference.clients.settings import WhenSpent
 from infra.stack import (
     AnswerCache,
     Clients,
@@ -37,6 +38,13 @@ class ClientsPlan:
     """Node type of the counter store."""
     cached_names: tuple[str, ...]
     """Names of models and adapters whose answers are cached, sorted."""
+    replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """Models that a cheaper one answers for once a team's budget is spent, by team, sorted."""
+
+    @property
+    def asked_names(self) -> tuple[str, ...]:
+        """Models for which another one can answer, sorted."""
+        return tuple(sorted({name for names in self.replaced.values() for name in names}))
 
     @property
     def credential_headers(self) -> tuple[str, ...]:
@@ -59,6 +67,9 @@ class RegionLimits:
     """Its share of the team's budget."""
     tokens_per_month: int | None
     """Its share of the team's tokens."""
+    when_spent: WhenSpent | None = None
+    """The model that answers once its share of the budget is spent, with its share of that model's
+    limit."""
 
 
 @dataclass(frozen=True)
@@ -86,23 +97,44 @@ def resolve_clients(platform: Platform) -> ClientsPlan | None:
         replicas=clients.replicas or platform.usual_replicas(),
         has_counters=clients.counters is Counters.VALKEY,
         store_nodes=clients.store.node_type or usual,
-        cached_names=_cached_names(clients.cache, platform.models),
+        cached_names=_cached_names(clients.cache, platform),
+        replaced={
+            name: replaced_names(platform, team)
+            for name, team in clients.teams.items()
+            if team.when_spent is not None
+        },
     )
 
 
-def _cached_names(cache: AnswerCache | None, models: Mapping[str, Model]) -> tuple[str, ...]:
+def generating(platform: Platform) -> dict[str, Model]:
+    """Return the models that generate text, by each name that clients may request."""
+    return {
+        name: model
+        for served, model in platform.models.items()
+        if model.task is Task.GENERATE
+        for name in (served, *model.adapter_names(served))
+    }
+
+
+def replaced_names(platform: Platform, team: ClientTeam) -> tuple[str, ...]:
+    """Return the models and backends that `when_spent` of a team answers for, sorted.
+
+    Names that the stack does not know, such as adapters that are uploaded later, are not among
+    them: whether another model may answer for them is unknown.
+    """
+    if team.when_spent is None:
+        return ()
+    known = {*generating(platform), *platform.backends}
+    allowed = known if team.models is None else known & set(team.models)
+    return tuple(sorted(allowed - {team.when_spent.model}))
+
+
+def _cached_names(cache: AnswerCache | None, platform: Platform) -> tuple[str, ...]:
     if cache is None:
         return ()
     if cache.models is not None:
         return tuple(sorted(cache.models))
-    return tuple(
-        sorted(
-            name
-            for served, model in models.items()
-            if model.task is Task.GENERATE
-            for name in (served, *model.adapter_names(served))
-        )
-    )
+    return tuple(sorted(generating(platform)))
 
 
 def resolve_gates(
@@ -158,7 +190,16 @@ def limits_in(team: ClientTeam, region: str, regions: Sequence[str]) -> RegionLi
         **minute,
         monthly_usd=None if usd is None else _part(usd * _CENTS, share) / _CENTS,
         tokens_per_month=None if tokens is None else _part(tokens, share),
+        when_spent=None if team.when_spent is None else _beyond(team.when_spent, share),
     )
+
+
+def _beyond(spent: WhenSpent, share: float) -> WhenSpent:
+    """Return a model for spent budgets with a share of its limit."""
+    if spent.monthly_usd is None:
+        return spent
+    part = _part(spent.monthly_usd * _CENTS, share) / _CENTS
+    return spent.model_copy(update={"monthly_usd": part})
 
 
 def _part(limit: float, share: float) -> int:

@@ -21,6 +21,7 @@ def check_backends(platform: Platform) -> Iterator[InputError]:
     for name, backend in platform.backends.items():
         yield from _check_name(platform, name)
         yield from _check_places(join("backends", name), backend)
+        yield from _check_idle(join("backends", name), backend)
     for name, model in platform.models.items():
         if model.fallback is not None:
             yield from _check_fallback(platform, name, model)
@@ -34,6 +35,12 @@ def _check_name(platform: Platform, name: str) -> Iterator[InputError]:
     if name in taken:
         where = join("backends", name)
         yield InputError(where, "must have a name that no model or adapter uses", name)
+
+
+def _check_idle(where: str, backend: Backend) -> Iterator[InputError]:
+    if backend.idle_seconds is not None and backend.idle_seconds >= backend.timeout_seconds:
+        rule = f"must be less than timeout_seconds, {backend.timeout_seconds}"
+        yield InputError(join(where, "idle_seconds"), rule, backend.idle_seconds)
 
 
 def _check_places(where: str, backend: Backend) -> Iterator[InputError]:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.problems import join, one_of
 from gke_inference.clients.people import IAP_HEADER, IAP_ISSUER, IAP_KEYS
@@ -13,11 +14,12 @@ from gke_inference.clients.rules import (
     check_issuers,
     check_prices,
     check_team_of_people,
+    check_when_spent,
 )
 from gke_inference.clients.settings import ANONYMOUS
 from gke_inference.front.rules import check_members
 from gke_inference.settings.fields import AUDIENCE
-from infra.plan.clients import limits_in
+from infra.plan.clients import generating, limits_in, replaced_names
 from infra.rules.certificates import check_certificates
 from infra.stack import (
     Apigee,
@@ -27,12 +29,14 @@ from infra.stack import (
     Exposure,
     Front,
     Layer,
+    Model,
     Pipeline,
     Platform,
     StoreNodes,
     Stream,
     Task,
     TokenIssuer,
+    TokenPrice,
 )
 
 _IAP: Final = {"issuer": IAP_ISSUER, "jwks_uri": IAP_KEYS}
@@ -93,6 +97,8 @@ def check_clients(platform: Platform) -> Iterator[InputError]:
         yield InputError(where, rule)
     yield from _check_models(platform, clients)
     yield from check_prices("clients", clients.teams, clients.prices, _names(platform))
+    yield from check_when_spent("clients", clients.teams)
+    yield from _check_when_spent(platform, clients)
     yield from _check_regional(platform, clients)
     yield from _check_shares(platform, clients)
     yield from _check_priorities(platform, clients)
@@ -122,6 +128,63 @@ def _check_models(platform: Platform, clients: Clients) -> Iterator[InputError]:
     for name in clients.prices:
         if name not in names:
             yield one_of(join("clients", "prices", name), name, sorted(names))
+
+
+def _check_when_spent(platform: Platform, clients: Clients) -> Iterator[InputError]:
+    """The model of a spent budget answers wherever, however and whatever the others answer."""
+    models = generating(platform)
+    for team, settings in clients.teams.items():
+        spent, where = settings.when_spent, join("clients", "teams", team, "when_spent")
+        if spent is None:
+            continue
+        if platform.layer is Layer.PLATFORM:
+            rule = "must not be set when layer is platform: the models are in their own stacks"
+            yield InputError(where, rule)
+            continue
+        allowed = sorted(models if settings.models is None else {*models} & {*settings.models})
+        if spent.model not in allowed:
+            yield one_of(join(where, "model"), spent.model, allowed)
+            continue
+        replaced = replaced_names(platform, settings)
+        if not replaced:
+            rule = "needs a model of the team that it answers for: another one that generates text"
+            yield InputError(where, rule)
+        for name in replaced:
+            for problem in _no_substitute(platform, clients, spent.model, name):
+                yield InputError(join(where, "model"), problem, spent.model, f", for {name}")
+
+
+def _no_substitute(platform: Platform, clients: Clients, name: str, replaced: str) -> Iterator[str]:
+    """Yield the rules that a model breaks as one that answers for another one."""
+    known, prices = generating(platform), clients.prices
+    model, other = known[name], known.get(replaced)
+    if name in prices and replaced in prices:
+        own, its = (_usd(prices[one]) for one in (name, replaced))
+        if own == its or own[0] > its[0] or own[1] > its[1]:
+            yield "must have a lower price in clients.prices than each model that it answers for"
+    regions = platform.regions_with_gateway() if other is None else platform.regions_of(other)
+    if missing := sorted({*regions} - {*platform.regions_of(model)}):
+        yield f"must run in every region of what it answers for, also in {missing[0]}"
+    if other is None:
+        return
+    if model.context < other.context:
+        yield f"must have at least the context of what it answers for, {other.context}"
+    if _has_all_apis(other) and not _has_all_apis(model):
+        yield "must serve /v1/responses and /v1/messages, as what it answers for"
+    if unchecked := sorted({*other.guardrails} - {*model.guardrails}):
+        yield f"must have the guardrails of what it answers for, also {unchecked[0]}"
+
+
+def _usd(price: TokenPrice) -> tuple[float, float]:
+    return price.input_usd_per_million, price.output_usd_per_million
+
+
+def _has_all_apis(model: Model) -> bool:
+    """Return whether a model serves the Responses and the Messages API: engines have both or none.
+
+    The picker of prefill and decode replicas reads neither.
+    """
+    return engine(model.engine).responses and model.disaggregated is None
 
 
 def _check_regional(platform: Platform, clients: Clients) -> Iterator[InputError]:
@@ -168,6 +231,13 @@ def _check_parts(platform: Platform, team: str, settings: ClientTeam) -> Iterato
             rule = f"must give {none[0]} at least one cent (or token)"
             where = join("clients", "teams", team, field)
             yield InputError(where, rule, getattr(settings, field))
+    for region in regions:
+        spent = limits_in(settings, region, regions).when_spent
+        if spent is not None and spent.monthly_usd == 0 and settings.when_spent is not None:
+            where = join("clients", "teams", team, "when_spent", "monthly_usd")
+            rule = f"must give {region} at least one cent"
+            yield InputError(where, rule, settings.when_spent.monthly_usd)
+            return
 
 
 def _check_priorities(platform: Platform, clients: Clients) -> Iterator[InputError]:
@@ -208,24 +278,20 @@ def _check_cache(platform: Platform, clients: Clients) -> Iterator[InputError]:
         found = f", and the stack has {', '.join(sorted(embedding)) or 'none'}"
         yield InputError(where, "must be a model with task: embed", cache.embeddings, found)
         return
-    known = {name: served for served, name in _generating(platform)}
+    known = generating(platform)
     for at, name in enumerate(cache.models or ()):
         if name not in known:
             yield one_of(join("clients", "cache", "models", at), name, sorted(known))
-    kept = {known[name] for name in cache.models or known if name in known}
     has = set(platform.regions_of(platform.models[cache.embeddings]))
-    asked = {region for model in kept for region in platform.regions_of(platform.models[model])}
+    asked = {
+        region
+        for name in cache.models or known
+        if name in known
+        for region in platform.regions_of(known[name])
+    }
     if lacking := sorted(asked - has):
         rule = "must be a model in every region with cached answers"
         yield InputError(where, rule, cache.embeddings, f", which is not in {', '.join(lacking)}")
-
-
-def _generating(platform: Platform) -> Iterator[tuple[str, str]]:
-    """Yield each name of a text generating model or adapter, with its model."""
-    for served, model in platform.models.items():
-        if model.task is Task.GENERATE:
-            for name in (served, *model.adapter_names(served)):
-                yield served, name
 
 
 def _check_proofs(platform: Platform, clients: Clients) -> Iterator[InputError]:

@@ -2,7 +2,7 @@
 
 from gke_inference.backends.settings import BackendKind
 from gke_inference.catalogue.accelerators import Provisioning
-from gke_inference.clients.settings import Priority, StoreNodes, TeamLimits, TokenIssuer
+from gke_inference.clients.settings import Priority, StoreNodes, TeamLimits, TokenIssuer, TokenPrice
 from gke_inference.cluster.settings import ClusterMode, Maintenance, ReleaseChannel
 from gke_inference.gateway.settings import Exposure
 from gke_inference.guardrails.settings import ArmorFilters, Confidence, Enforcement, Failure, Phase
@@ -187,6 +187,7 @@ __all__ = [
     "Team",
     "TeamLimits",
     "TokenIssuer",
+    "TokenPrice",
     "Tuning",
     "Videos",
     "VulnerabilitySeverity",

@@ -28,6 +28,7 @@ def document(
             name: {
                 "context": backend.context,
                 "force_usage": force_usage,
+                **({} if backend.idle_seconds is None else {"idle_seconds": backend.idle_seconds}),
                 "targets": [_target(target, at) for at, target in enumerate(backend.targets)],
                 "timeout_seconds": backend.timeout_seconds,
             }

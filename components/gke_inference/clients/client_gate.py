@@ -23,6 +23,7 @@ from .rules import (
     check_issuers,
     check_prices,
     check_team_of_people,
+    check_when_spent,
 )
 from .settings import REPLICAS
 
@@ -103,6 +104,11 @@ def _problems(args: ClientGateArgs) -> Iterator[InputError]:
         yield InputError("teams", "must have one team or more, got none")
     yield from check_prices("", teams, args.get("prices", {}), args["models"])
     yield from check_cached("", teams, has_cache="cache" in args)
+    yield from check_when_spent("", teams)
+    for name, team in teams.items():
+        if team.when_spent is not None and not args.get("replaced_models", {}).get(name):
+            rule = "needs 'replaced_models' of the team: the models that it answers for"
+            yield InputError(join("teams", name, "when_spent"), rule)
     for name, paths in args.get("cache_salt_paths", {}).items():
         if wrong := [path for path in paths if not path.startswith("/v1/")]:
             path = join("cache_salt_paths", name)

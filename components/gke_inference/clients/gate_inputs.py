@@ -6,6 +6,7 @@ import pulumi
 from pydantic import Field
 
 from gke_inference.guardrails.settings import ArmorCallArgs, Failure, GuardTimeoutMs, Phase
+from gke_inference.intent.settings import IdleSeconds
 from gke_inference.settings.fields import Context, ForwardedHops
 
 from .certificates import ClientCertificatesArgs
@@ -117,8 +118,14 @@ class ClientGateArgs(TypedDict):
     """People who sign in with Google, behind a `GlobalFront`. Default: none."""
     prices: NotRequired[dict[str, TokenPrice]]
     """Prices of models and adapters, by name. Default: none, only tokens are counted."""
+    replaced_models: NotRequired[dict[str, list[str]]]
+    """Models that `when_spent.model` of a team answers for, by team. Required for each team with
+    `when_spent`, with a body router that asks (`InferenceGateway.asked_models`)."""
     replicas: NotRequired[GateReplicas]
     """Replicas of the callout. Default: 2."""
+    stream_idle_seconds: NotRequired[IdleSeconds]
+    """Seconds without a byte from an engine or a backend after which a stream is ended with an
+    error. Default: 240."""
     store: NotRequired[pulumi.Input[str]]
     """`HOST:PORT` of the counters that all replicas share: `CounterStore.address`. Default: none,
     each replica enforces its share of each limit."""

@@ -68,7 +68,10 @@ def document(
         "prices": {name: price.model_dump() for name, price in args.get("prices", {}).items()},
         "region": args["region"],
         "replicas": replicas,
-        "teams": {name: _team(team) for name, team in args["teams"].items()},
+        "teams": {
+            name: _team(team, args.get("replaced_models", {}).get(name, []))
+            for name, team in args["teams"].items()
+        },
     }
     if args.get("anonymous", False):
         found["teams"].setdefault(ANONYMOUS, _team(TeamSettings()))
@@ -76,6 +79,8 @@ def document(
         found["guards"] = {name: _guard(guard) for name, guard in args.get("guards", {}).items()}
     if models := _described(args):
         found["models"] = models
+    if "stream_idle_seconds" in args:
+        found["stream_idle_seconds"] = args["stream_idle_seconds"]
     if store is not None:
         found["store"] = store.settings()
     if args.get("batches", False):
@@ -90,10 +95,16 @@ def document(
     return json.dumps(found, indent=2, sort_keys=True)
 
 
-def _team(team: TeamSettings) -> dict[str, Any]:
-    """Return a team in the program's format."""
+def _team(team: TeamSettings, replaced: Iterable[str] = ()) -> dict[str, Any]:
+    """Return a team in the program's format, with the models that `when_spent` replaces."""
     limits = {name: getattr(team, name) for name in _LIMITS}
+    spent: dict[str, Any] = {}
+    if team.when_spent is not None:
+        spent = {"model": team.when_spent.model, "replaces": sorted(replaced)}
+        if team.when_spent.monthly_usd is not None:
+            spent["monthly_usd"] = team.when_spent.monthly_usd
     return {
+        **({"when_spent": spent} if spent else {}),
         **{name: limit for name, limit in limits.items() if limit is not None},
         **({"acts_for_teams": True} if team.acts_for_teams else {}),
         **({"cache": True} if team.cached_answers else {}),

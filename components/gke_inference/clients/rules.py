@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.problems import join, one_of
 
 from .settings import TeamSettings, TokenIssuer
@@ -44,6 +44,24 @@ def check_prices(
             note = f" without that of {missing[0]}" if missing else " without any"
             path = join(where, "teams", name, "monthly_usd")
             yield InputError(path, rule, team.monthly_usd, note)
+
+
+def check_when_spent(where: str, teams: Mapping[str, TeamSettings]) -> Iterator[InputError]:
+    """Yield the teams whose cheaper model has no budget before it, or not one limit of its own.
+
+    Args:
+        where: Path of the settings that have `teams`, or an empty text.
+        teams: The teams.
+    """
+    for name, team in teams.items():
+        spent, path = team.when_spent, join(where, "teams", name, "when_spent")
+        if spent is None:
+            continue
+        if team.monthly_usd is None:
+            yield InputError(path, "needs 'monthly_usd' of the team: the budget that is spent")
+        if (spent.monthly_usd is None) is not spent.unlimited:
+            rule = "must have either 'monthly_usd' or 'unlimited': true"
+            yield InputError(path, rule, Bare("both" if spent.unlimited else "neither"))
 
 
 def check_cached(

@@ -46,6 +46,23 @@ class TeamLimits(Settings):
     """Tokens per minute, prompts and answers combined."""
 
 
+class WhenSpent(Settings):
+    """A cheaper model that answers once a team's `monthly_usd` is spent.
+
+    It answers requests to the team's other models that generate text. Set either `monthly_usd` or
+    `unlimited`.
+    """
+
+    model: ModelName
+    """Model or adapter of the stack with a lower price, which the team may use. It counts at its
+    own price."""
+    monthly_usd: MonthlyUsd | None = None
+    """Maximum cost in a calendar month (UTC) beyond the team's `monthly_usd`. Then requests are
+    refused."""
+    unlimited: bool = False
+    """Whether it answers without a limit until the month ends."""
+
+
 class TeamSettings(TeamLimits):
     """One team of clients. An omitted limit means unlimited."""
 
@@ -67,6 +84,8 @@ class TeamSettings(TeamLimits):
     at capacity."""
     tokens_per_month: Limit | None = None
     """Tokens per calendar month (UTC), prompts and answers combined."""
+    when_spent: WhenSpent | None = None
+    """Cheaper model that answers once `monthly_usd` is spent. By default, requests are refused."""
 
 
 class TokenPrice(Settings):

@@ -23,7 +23,7 @@ from .definitions import definitions
 from .edge import gateway_policy, security_policy, ssl_policy
 from .extension_timeout import extension_timeout
 from .router import COMPONENT as ROUTER
-from .router import router_objects, routing_extension
+from .router import AskedGate, router_objects, routing_extension
 from .settings import (
     REQUESTS_PER_MINUTE,
     Exposure,
@@ -135,6 +135,12 @@ class InferenceGatewayArgs(TypedDict):
     namespace."""
     region: pulumi.Input[str]
     """Region of the cluster and the IP address."""
+    asked_gate: NotRequired[str]
+    """`HOST:PORT` of the `ClientGate` that the body router asks about `asked_models`. Default: it
+    asks nobody."""
+    asked_models: NotRequired[list[str]]
+    """Models for which a cheaper one answers once the budget of a team is spent
+    (`when_spent`). Default: none."""
     backend_names: NotRequired[list[str]]
     """Names that `ModelBackends` routes, to list with the models. Default: none."""
     credential_headers: NotRequired[list[str]]
@@ -335,6 +341,7 @@ class InferenceGateway(pulumi.ComponentResource):
             hops,
             router_millicores(loads, replicas),
             args.get("credential_headers", []),
+            _asked(args),
         ):
             register(f"{name}-router-{role_of(obj)}", obj, self._opts)
         timeout = extension_timeout(router, namespace, ROUTER)
@@ -353,6 +360,12 @@ class InferenceGateway(pulumi.ComponentResource):
             register(f"{name}-{role}-definition", obj, self._opts)
             for role, obj in definitions(*lines_of(args)).items()
         ]
+
+
+def _asked(args: InferenceGatewayArgs) -> AskedGate | None:
+    """Return the gate that the body router asks, if there are models to ask it about."""
+    gate, models = args.get("asked_gate"), args.get("asked_models", [])
+    return AskedGate(gate, tuple(sorted(models))) if gate is not None and models else None
 
 
 def gateway_object(args: InferenceGatewayArgs) -> Manifest:

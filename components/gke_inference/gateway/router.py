@@ -8,6 +8,7 @@ It must run in the namespace of the Gateway.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from gke_inference.base.manifests import (
     HARDENED_CONTAINER,
@@ -46,6 +47,21 @@ GKE rejects `^` and `|` in a condition, which limits `matches`."""
 _NONROOT_USER = 65532
 
 
+@dataclass(frozen=True)
+class AskedGate:
+    """The client gate, which knows the model that answers for a team with a spent budget."""
+
+    address: str
+    """`HOST:PORT` of its Service."""
+    models: tuple[str, ...]
+    """Models for which another one can answer. It is asked about no others."""
+
+    @property
+    def arguments(self) -> list[str]:
+        """Flags of the router."""
+        return [f"--gate={self.address}", f"--asked={','.join(self.models)}"]
+
+
 def router_objects(
     name: str,
     namespace: str,
@@ -53,13 +69,15 @@ def router_objects(
     hops: int,
     millicores: int = USUAL_ROUTER_MILLICORES,
     credentials: Sequence[str] = (),
+    gate: AskedGate | None = None,
 ) -> list[Manifest]:
     """Return the account, Deployment, budget, Service, HealthCheckPolicy and PodMonitoring.
 
     The account has no role, since the router does not call the API server. Without a router no
     request is routed, so its replicas never share a node. `hops` is the position of a client's
     address in X-Forwarded-For, counted from the end, and `millicores` the CPU of each replica.
-    A request without any of the headers `credentials` is refused before its body is held.
+    A request without any of the headers `credentials` is refused before its body is held. The
+    `gate` is asked for the model that answers.
     """
     labels = labels_for(name, COMPONENT)
     # HTTP2 here means TLS: the router serves with a self-signed certificate.
@@ -75,7 +93,7 @@ def router_objects(
             name,
             namespace,
             COMPONENT,
-            available(name, _pod(name, hops, millicores, credentials), LONGEST_GRACE_SECONDS),
+            available(name, _pod(name, hops, millicores, credentials, gate), LONGEST_GRACE_SECONDS),
             replicas,
         ),
         disruption_budget(name, namespace, COMPONENT),
@@ -156,8 +174,11 @@ def routing_extension(
     )
 
 
-def _pod(name: str, hops: int, millicores: int, credentials: Sequence[str]) -> Manifest:
+def _pod(
+    name: str, hops: int, millicores: int, credentials: Sequence[str], gate: AskedGate | None
+) -> Manifest:
     needed = [f"--credentials={','.join(credentials)}"] if credentials else []
+    needed += [] if gate is None else gate.arguments
     probe: Manifest = {"grpc": {"port": HEALTH_PORT}}
     return {
         "automountServiceAccountToken": False,

@@ -41,6 +41,8 @@ class AllowedIngressArgs(TypedDict):
     """Range of the load balancer's proxies: the region's proxy-only subnet."""
     other_proxies: NotRequired[list[str]]
     """Ranges of proxies in other regions, for pools behind a `FleetGateway`. Default: none."""
+    asked_gate: NotRequired[bool]
+    """Whether the body router asks the `ClientGate` for the model that answers. Default: false."""
     batch_workers: NotRequired[bool]
     """Whether the namespace has workers of a `BatchService`, which read the pickers' queue metrics.
     Default: false."""
@@ -119,9 +121,11 @@ def network_policies(
         ),
     }
     if args.get("client_gate", False):
+        router: Manifest = {"podSelector": _pods(gateway_router.COMPONENT)}
         rules["client-gate"] = (
             _pods(client_gate.COMPONENT),
             [
+                *([_rule([router], client_gate.PORT)] if args.get("asked_gate", False) else []),
                 _rule(proxies, client_gate.PORT, client_gate.HEALTH_PORT),
                 _rule([collectors], client_gate.METRICS_PORT),
             ],

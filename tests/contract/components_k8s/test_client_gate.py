@@ -88,6 +88,22 @@ def test_people_name_a_team_and_the_audience_of_a_backend_service(recorder, chan
         built(recorder, people=people | change)
 
 
+def test_a_team_with_a_spent_budget_has_a_cheaper_model_for_the_models_that_it_names(recorder):
+    prices = {"llama-3.1-8b": {"input_usd_per_million": 2, "output_usd_per_million": 2}}
+    prices["sql"] = {"input_usd_per_million": 1, "output_usd_per_million": 1}
+    team = {
+        "models": ["llama-3.1-8b", "sql"],
+        "monthly_usd": 10,
+        "when_spent": {"model": "sql", "unlimited": True},
+    }
+    changes = {"prices": prices, "teams": {"assistant": team}}
+    found = configured(recorder, replaced_models={"assistant": ["llama-3.1-8b"]}, **changes)
+    spent = found["teams"]["assistant"]["when_spent"]
+    assert spent == {"model": "sql", "replaces": ["llama-3.1-8b"]}
+    with pytest.raises(pulumi.InputPropertyError, match="needs 'replaced_models' of the team"):
+        built(recorder, **changes)
+
+
 def test_the_load_balancer_asks_the_gate_about_whole_requests_and_fails_closed(recorder):
     built(recorder)
     extension = recorder.one(EXTENSION).inputs

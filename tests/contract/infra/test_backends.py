@@ -301,3 +301,23 @@ def test_a_backend_may_not_have_the_name_of_a_model():
     changed["backends"][MODEL] = changed["backends"]["gpt"]
     with pytest.raises(StackError, match="must have a name that no model or adapter uses"):
         parse(json.dumps(changed))
+
+
+def test_streams_that_stall_end_in_the_gate_and_in_the_relay_as_the_stack_sets(deployed):
+    found = document()
+    found["clients"]["stream_idle_seconds"] = 60
+    found["backends"]["claude"]["idle_seconds"] = 20
+    seen = deployed(parse(json.dumps(found)))
+    relay = settings_of(seen)["relay"]["backends"]
+    assert relay["claude"]["idle_seconds"] == 20
+    assert "idle_seconds" not in relay["on-premises"]
+    gates = [each.inputs.get("data", {}).get("callout.yaml") for each in seen.all(CONFIG_MAP)]
+    (gate,) = [json.loads(text) for text in gates if text]
+    assert gate["stream_idle_seconds"] == 60
+
+
+def test_a_stream_of_a_backend_stalls_before_its_time_is_over():
+    found = document()
+    found["backends"]["claude"] |= {"idle_seconds": 30, "timeout_seconds": 30}
+    with pytest.raises(StackError, match="idle_seconds must be less than timeout_seconds, 30"):
+        parse(json.dumps(found))

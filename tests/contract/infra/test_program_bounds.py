@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from gke_inference.clients.settings import WhenSpent
 from gke_inference.pipelines.settings import WINDOW_FEATURES
 from infra.reading.load import platform_of
 from infra.stack.backends import Backend, BackendTarget, Fallback
@@ -88,10 +89,13 @@ RANGES = {
     ("callout", "guards.timeout_ms"): (Guardrail, "timeout_ms"),
     ("callout", "prices"): (TokenPrice, "output_usd_per_million"),
     ("callout", "replicas"): (Clients, "replicas"),
+    ("callout", "stream_idle_seconds"): (Clients, "stream_idle_seconds"),
     ("callout", "teams.monthly_usd"): (ClientTeam, "monthly_usd"),
     ("callout", "teams.requests_per_minute"): (TeamLimits, "requests_per_minute"),
     ("callout", "teams.tokens_per_minute"): (TeamLimits, "tokens_per_minute"),
     ("callout", "teams.tokens_per_month"): (ClientTeam, "tokens_per_month"),
+    ("callout", "teams.when_spent.monthly_usd"): (WhenSpent, "monthly_usd"),
+    ("relay", "backends.idle_seconds"): (Backend, "idle_seconds"),
     ("relay", "backends.timeout_seconds"): (Backend, "timeout_seconds"),
     ("relay", "fallback.after_queue"): (Fallback, "after_queue"),
     ("relay", "fallback.monthly_usd"): (Fallback, "monthly_usd"),

@@ -37,6 +37,7 @@ class Servers:
         self.embedded: list[str] = []
         self.text = ""  # of each answer; empty: some of the engine's own
         self.event_seconds = 0.0
+        self.left_streams = 0  # those that a client left before their end
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._started = threading.Event()
@@ -60,7 +61,7 @@ class Servers:
         app.router.add_get("/v1/models", self._models)
         app.router.add_post("/v1/embeddings", self._embed)
         app.router.add_post("/v1/{kind:.*}", self._answer)
-        self._runner = web.AppRunner(app)
+        self._runner = web.AppRunner(app, handler_cancellation=True)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", self.port).start()
 
@@ -131,7 +132,11 @@ class Servers:
             choice = {"index": 0, "delta": {"content": piece}, "finish_reason": finish}
             self.completion_tokens += 1
             await answer.write(_event({**head, "choices": [choice]}))
-            await asyncio.sleep(self.event_seconds)
+            try:
+                await asyncio.sleep(self.event_seconds)
+            except asyncio.CancelledError:
+                self.left_streams += 1
+                raise
         if self.reports_usage:
             await answer.write(_event({**head, "choices": [], "usage": usage}))
         await answer.write(b"data: [DONE]\n\n")

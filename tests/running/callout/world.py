@@ -16,6 +16,7 @@ import yaml
 
 from bench.latency.callout_gateway import bootstrap
 from tests.running.callout.servers import Servers
+from tests.running.programs import Program
 from twin.host.ports import free_port, free_ports, listens
 from twin.toolchain import tool
 
@@ -117,6 +118,7 @@ class World:
         self.store: subprocess.Popen[bytes] | None = None
         self._store_port = free_port()
         self._envoy: subprocess.Popen[bytes] | None = None
+        self._router: Program | None = None
         self.url = ""
         self.engine_port = self.servers.port
 
@@ -157,8 +159,27 @@ class World:
             self.store.kill()
             self.store.wait(10)
 
-    def start(self, *flags: str, replicas: int = 1, **config: Any) -> None:
-        """Start the replicas and the gateway in front of them."""
+    def _start_router(self, asked: list[str]) -> int:
+        """Start a body router that asks the first replica, and return its port."""
+        port, health, metrics = free_ports(3)
+        argv = [str(tool("body-router")), "--address=127.0.0.1", f"--grpc-port={port}"]
+        argv += [f"--grpc-health-port={health}", f"--metrics-port={metrics}", "--drain=0s"]
+        argv += [f"--gate=127.0.0.1:{self.callouts[0].port}", f"--asked={','.join(asked)}"]
+        self._router = Program(self.folder / "router.log", argv, {}, metrics)
+        self._router.wait()
+        return port
+
+    def start(
+        self, *flags: str, replicas: int = 1, asked: list[str] | None = None, **config: Any
+    ) -> None:
+        """Start the replicas and the gateway in front of them.
+
+        Args:
+            flags: Flags of the replicas.
+            replicas: Number of replicas.
+            asked: Models that a body router in front asks about; None for no router.
+            config: Parts of the configuration.
+        """
         self.write(replicas=replicas, **config)
         endpoint = self.servers.url
         for _ in range(replicas):
@@ -166,7 +187,9 @@ class World:
         port, admin = free_ports(2)
         file = self.folder / "envoy.json"
         ports = [callout.port for callout in self.callouts]
-        file.write_text(json.dumps(bootstrap(port, admin, ports, self.engine_port)))
+        router = None if asked is None else self._start_router(asked)
+        made = bootstrap(port, admin, ports, self.engine_port, router=router)
+        file.write_text(json.dumps(made))
         with (self.folder / "envoy.log").open("wb") as log:
             self._envoy = subprocess.Popen(
                 [
@@ -218,6 +241,9 @@ class World:
     def stop(self) -> None:
         for callout in self.callouts:
             callout.stop()
+        if self._router is not None:
+            self._router.terminate()
+            self._router.process.wait(20)
         if self._envoy is not None:
             self._envoy.kill()
             self._envoy.wait(10)

@@ -169,6 +169,19 @@ def test_an_answer_that_takes_too_long_is_a_timeout_of_openais_api(relay: Relay)
     relay.providers.pause.set()
 
 
+def test_a_stream_that_stalls_ends_with_an_error_and_is_counted(relay: Relay):
+    relay.providers.event_seconds = 60
+    slow = {"idle_seconds": 0.5, "timeout_seconds": 60, "targets": [BACKENDS["gpt"]]}
+    relay.start(backends={"slow": slow})
+    with relay.client() as client:
+        stream = iter(client.chat.completions.create(model="slow", messages=MESSAGES, stream=True))
+        assert next(stream).choices[0].delta.content == "api.openai.com "
+        with pytest.raises(openai.APIError, match="backend sent nothing for too long"):
+            next(stream)
+    assert relay.metric('relay_stalled_streams_total{backend="slow"}') == 1
+    relay.providers.pause.set()
+
+
 def test_a_backend_that_is_added_is_served_without_a_restart(relay: Relay):
     relay.start()
     assert relay.ask("added").json()["error"]["code"] == "model_not_found"

@@ -26,6 +26,7 @@ from twin.cluster.agent.launching.pictures import image_server, personal, traine
 from twin.cluster.agent.launching.place import Launch, Place
 from twin.cluster.agent.launching.volumes import Mount, rewrite
 from twin.cluster.monitoring.accelerator_memory import MEMORY_SUFFIX
+from twin.cluster.services import tunnel
 from twin.host.paths import REPOSITORY, TwinPaths
 from twin.host.ports import free_port
 from twin.host.processes import GO_SETTINGS
@@ -223,7 +224,11 @@ def _upstream(container: JsonObject, kind: Kind, place: Place) -> Launch:
         return _callout([str(place.tool(kind.value)), *arguments], place, ports)
     if kind is Kind.ROUTER:
         arguments.append("--address=127.0.0.1")
-        return Launch(kind, [str(place.tool(kind.value)), *arguments], _base(place), ports)
+        found = {
+            **_base(place),
+            **tunnel.environment(place.names.parent, place.pod),
+        }  # it asks the client gate with TLS
+        return Launch(kind, [str(place.tool(kind.value)), *arguments], found, ports)
     return Launch(
         kind,
         place.filtered([str(place.tool(kind.value)), *arguments]),  # it has no flag for loopback

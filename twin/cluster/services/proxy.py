@@ -24,6 +24,7 @@ from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.informer import Informer
 from twin.cluster.base.pod_network import PodNetwork
 from twin.cluster.controlplane.konnectivity import backends
+from twin.cluster.services import tunnel
 from twin.host.ports import free_port
 from twin.wire.kube import JsonObject
 
@@ -75,7 +76,7 @@ def service_of(host: str) -> tuple[str, str]:
     return namespace, name
 
 
-class DroppedError(Exception):
+class DroppedError(ConnectionError):
     """A connection between pods that NetworkPolicies do not allow."""
 
 
@@ -120,9 +121,14 @@ class ServiceProxy:
             await runner.setup()
             await web.TCPSite(runner, host, int(port)).start()
             file.write_text(known + "\n")
+            secure = await tunnel.serve(self._context.dir, self._secure_endpoint)
             while not stop.is_set():
                 await asyncio.sleep(_CHECK_SECONDS)
+            secure.close()
             await runner.cleanup()
+
+    def _secure_endpoint(self, host: str, port: int, credentials: str) -> tuple[str, int]:
+        return self._endpoint(host, port, caller_of(credentials))
 
     async def _pass_on(
         self, session: aiohttp.ClientSession, request: web.BaseRequest

@@ -6,8 +6,11 @@
 // with 400, and a body over the limit with 413, before the program reads it.
 //
 //	router [--grpc-port 9004] [--grpc-health-port 9005] [--metrics-port 9090] [--credentials HEADER,...]
+//		[--gate HOST:PORT --asked MODEL,...]
 //
 // With --credentials, a request that has none of these headers is refused with 401 before its body is read.
+// With --gate, the client gate is asked about requests for the models of --asked: a team whose budget is spent can have
+// a cheaper model, which the header then names. The gate changes the body.
 // The load balancer speaks HTTP/2 over TLS and does not verify the certificate, so the program creates
 // a certificate at each start. The gRPC health protocol is served in plain text on a separate port.
 //
@@ -19,6 +22,7 @@ package main
 import (
 	"context"
 	"flag"
+	"fmt"
 	"strings"
 
 	"google.golang.org/grpc/health"
@@ -31,6 +35,9 @@ import (
 type options struct {
 	program.Processor
 	credentials []string
+	// gate is the client gate, and asked are the models of which it knows whether another one answers for them.
+	gate  string
+	asked []string
 }
 
 func main() { program.Main(parse, run) }
@@ -43,8 +50,16 @@ func parse(args []string) (options, error) {
 		o.credentials = strings.Split(text, ",")
 		return nil
 	})
+	flags.StringVar(&o.gate, "gate", "", "HOST:PORT of the client gate, which is asked about the models of --asked")
+	flags.Func("asked", "models for which another one can answer, separated by commas", func(text string) error {
+		o.asked = strings.Split(text, ",")
+		return nil
+	})
 	if err := program.Parse(flags, args); err != nil {
 		return o, err
+	}
+	if (o.gate == "") != (len(o.asked) == 0) {
+		return o, fmt.Errorf("--gate: needs --asked, and --asked needs --gate, got %q and %q", o.gate, o.asked)
 	}
 	return o, o.Check()
 }
@@ -56,6 +71,13 @@ func run(o options) error {
 	processor := &routing.Server{
 		Hold: hold, Metrics: routing.NewMetrics(hold), Limits: o.Bodies, ForwardedHops: o.ForwardedHops,
 		Credentials: o.credentials,
+	}
+	if o.gate != "" {
+		gate, err := routing.NewGate(o.gate, o.asked)
+		if err != nil {
+			return err
+		}
+		processor.Gate = gate
 	}
 	ports, err := o.Listen()
 	if err != nil {

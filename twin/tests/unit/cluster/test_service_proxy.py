@@ -1,9 +1,12 @@
 """The proxy through which programs of a cluster reach its Services."""
 
+import base64
 import copy
 import json
+import socket
 import threading
 import urllib.error
+import urllib.parse
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -11,6 +14,7 @@ from typing import Any
 import pytest
 
 from twin.cluster.base.context import ClusterSpec
+from twin.cluster.services import tunnel
 from twin.cluster.services.proxy import ServiceProxy, environment
 from twin.host.paths import TwinPaths
 from twin.world.store import Store, new_record
@@ -121,10 +125,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory):
     thread = threading.Thread(target=ServiceProxy(context).run, args=(stop,))
     thread.start()
     for _ in range(200):
-        if environment(folder):
+        if environment(folder) and tunnel.environment(folder, worker):
             break
         threading.Event().wait(0.02)
     asking = Asking(environment(folder)["HTTP_PROXY"], backends)
+    asking.tunnels = {
+        str(each["metadata"]["name"]): tunnel.environment(folder, each)["HTTPS_PROXY"]
+        for each in (CALLER, worker)
+    }
     asking.as_pods = {
         str(each["metadata"]["name"]): Asking(environment(folder, each)["HTTP_PROXY"], backends)
         for each in (CALLER, worker)
@@ -145,6 +153,23 @@ class Asking:
         self._opener = urllib.request.build_opener(handler)
         self.backends = backends
         self.as_pods: dict[str, Asking] = {}
+        self.tunnels: dict[str, str] = {}
+
+    def connect(self, name: str, target: str) -> tuple[str, str]:
+        """Ask a Service through the tunnel of a pod; return the reply of the tunnel, and the
+        pod's program that answered."""
+        proxy = urllib.parse.urlsplit(self.tunnels[name])
+        login = base64.b64encode(f"{proxy.username}:{proxy.password}".encode()).decode()
+        asked = "POST /x HTTP/1.1\r\nhost: engine\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+        with socket.create_connection((proxy.hostname, proxy.port), timeout=5) as link:
+            head = f"CONNECT {target} HTTP/1.1\r\nProxy-Authorization: Basic {login}\r\n\r\n"
+            link.sendall(head.encode())
+            reply = link.recv(4096).decode()
+            if " 200 " not in reply:
+                return reply.replace("\r\n", " ").strip(), ""
+            link.sendall(asked.encode())
+            answer = b"".join(iter(lambda: link.recv(4096), b""))
+        return reply.split("\r\n")[0], json.loads(answer.partition(b"\r\n\r\n")[2])["name"]
 
     def post(self, url: str) -> tuple[int, Any]:
         try:
@@ -195,3 +220,11 @@ def test_what_network_policies_drop_between_two_pods_fails(cluster):
         for at, each in enumerate(port)
     ]
     assert cluster.as_pods["worker-0"].post(url)[0] == 201
+
+
+def test_a_tunnel_connects_a_pod_to_a_service_that_policies_let_it_reach(cluster):
+    said, name = cluster.connect("worker-0", "engine.models.svc:80")
+    assert (said, name in "ab") == ("HTTP/1.1 200 Connection Established", True)
+    refused, _ = cluster.connect("gate-0", "engine.models.svc:80")
+    assert refused.startswith("HTTP/1.1 502 Bad Gateway  models/gate-0 to port")
+    assert "502 Bad Gateway  no Service models/x" in cluster.connect("gate-0", "x.models.svc:80")[0]

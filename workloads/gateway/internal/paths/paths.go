@@ -30,6 +30,15 @@ var prompts = map[string]bool{
 	Rerank: true, Score: true, Images: true, Edits: true, Videos: true,
 }
 
+// IsText reports whether a model that generates text answers the requests to a path, or counts their tokens.
+func IsText(path string) bool {
+	switch path {
+	case Chats, Completions, Responses, Messages, CountTokens:
+		return true
+	}
+	return false
+}
+
 // IsMessages reports whether a path is of Anthropic's Messages API, whose errors have another form.
 func IsMessages(path string) bool { return path == Messages || strings.HasPrefix(path, Messages+"/") }
 

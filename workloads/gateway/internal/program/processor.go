@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	auth "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
 	service "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -78,6 +79,9 @@ func (p *Processor) Serve(
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
 	)
 	service.RegisterExternalProcessorServer(main, processor)
+	if asked, is := processor.(auth.AuthorizationServer); is { // by the body router, about the model of a request
+		auth.RegisterAuthorizationServer(main, asked)
+	}
 	state := health.NewServer()
 	announce(ctx, state)
 	checks := grpc.NewServer()

@@ -34,6 +34,9 @@ func (c *Config) check() error {
 	if err := inRange.Check("default_context", "default_context", float64(c.DefaultContext)); err != nil {
 		return err
 	}
+	if err := inRange.Check("stream_idle_seconds", "stream_idle_seconds", c.StreamIdle.Seconds()); err != nil {
+		return err
+	}
 	if c.Keys.Secret == "" && len(c.JWT) == 0 && c.Certificates == nil && !c.Anonymous {
 		return fmt.Errorf("keys, jwt, certificates, anonymous: one of them is required, otherwise no client is admitted")
 	}
@@ -91,6 +94,9 @@ func (c *Config) checkLimits(field string, team *Team) error {
 		}
 	}
 	if team.MonthlyUSD == 0 {
+		if team.WhenSpent != nil {
+			return fmt.Errorf("%s.when_spent: needs monthly_usd", field)
+		}
 		return nil
 	}
 	if err := inRange.Check("teams.monthly_usd", field+".monthly_usd", team.MonthlyUSD); err != nil {
@@ -101,7 +107,22 @@ func (c *Config) checkLimits(field string, team *Team) error {
 			return fmt.Errorf("%s.monthly_usd: needs a price of each model of the team, got none of %q", field, model)
 		}
 	}
-	return nil
+	return c.checkWhenSpent(field+".when_spent", team)
+}
+
+func (c *Config) checkWhenSpent(field string, team *Team) error {
+	spent := team.WhenSpent
+	switch {
+	case spent == nil:
+		return nil
+	case !c.Permits(team, spent.Model):
+		return fmt.Errorf("%s.model: must be a model with a price that the team may use, got %q", field, spent.Model)
+	case len(spent.Replaces) == 0 || slices.Contains(spent.Replaces, spent.Model):
+		return fmt.Errorf("%s.replaces: must list other models than %q, got %q", field, spent.Model, spent.Replaces)
+	case spent.MonthlyUSD == 0:
+		return nil
+	}
+	return inRange.Check("teams.when_spent.monthly_usd", field+".monthly_usd", spent.MonthlyUSD)
 }
 
 func (c *Config) checkPrices() error {

@@ -6,10 +6,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"gke-inference/gateway/internal/settings"
 	"gke-inference/gateway/internal/tokens"
 )
+
+// defaultIdleSeconds is shorter than Envoy's default of 5 minutes for a stream without a byte
+// (HttpConnectionManager.stream_idle_timeout), so that clients get an error before a gateway cuts the connection.
+const defaultIdleSeconds = 240
 
 // Anonymous is the team of requests without a credential.
 const Anonymous = "anonymous"
@@ -26,6 +31,8 @@ type Config struct {
 	Pools   map[string]string
 	Guards  map[string]Guard
 	Models  map[string]Model
+	// StreamIdle is the longest time without a byte from the engine in a stream.
+	StreamIdle time.Duration
 	// DefaultContext is the assumed context of models that the file does not describe.
 	DefaultContext int64
 	Keys           Keys
@@ -49,6 +56,17 @@ type Team struct {
 	ActsForTeams bool `json:"acts_for_teams"`
 	// Cache is whether the team's questions may be answered from its cached responses.
 	Cache bool `json:"cache"`
+	// WhenSpent is the model that answers once MonthlyUSD is spent; nil refuses the requests.
+	WhenSpent *WhenSpent `json:"when_spent"`
+}
+
+// WhenSpent is the model that answers for others of a team whose dollars of the month are spent.
+type WhenSpent struct {
+	Model string `json:"model"`
+	// Replaces are the models that it answers for.
+	Replaces []string `json:"replaces"`
+	// MonthlyUSD is what requests to Model may cost beyond the budget of the team; 0 means no limit.
+	MonthlyUSD float64 `json:"monthly_usd"`
 }
 
 // Price is the price of a model's tokens.
@@ -86,6 +104,7 @@ type document struct {
 	Guards    map[string]json.RawMessage `json:"guards"`
 	Models    map[string]json.RawMessage `json:"models"`
 	Context   int64                      `json:"default_context"`
+	Idle      float64                    `json:"stream_idle_seconds"`
 	Keys      json.RawMessage            `json:"keys"`
 	JWT       []json.RawMessage          `json:"jwt"`
 	Store     json.RawMessage            `json:"store"`
@@ -105,6 +124,7 @@ func Parse(content []byte) (*Config, error) {
 		Teams: map[string]*Team{}, Prices: map[string]Price{},
 		Guards: map[string]Guard{}, Models: map[string]Model{},
 		DefaultContext: cmp.Or(found.Context, tokens.DefaultContext),
+		StreamIdle:     time.Duration(cmp.Or(found.Idle, defaultIdleSeconds) * float64(time.Second)),
 	}
 	if err := made.decodeParts(&found); err != nil {
 		return nil, err

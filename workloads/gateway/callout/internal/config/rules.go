@@ -59,6 +59,29 @@ func (c *Config) NanoUSD(model string, prompt, completion int64) int64 {
 // MonthlyNanoUSD returns a team's monthly budget; 0 means none.
 func (t *Team) MonthlyNanoUSD() int64 { return int64(math.Round(t.MonthlyUSD * NanoPerUSD)) }
 
+// longestNanoUSD is the budget of requests without a limit, which the ledger still counts: the most that a team can
+// have, twice.
+const longestNanoUSD = 2_000_000_000 * NanoPerUSD
+
+// NanoUSDFor returns the monthly limit of a team's requests to a model; 0 means none. The model that answers when
+// the budget is spent has a limit beyond it.
+func (t *Team) NanoUSDFor(model string) int64 {
+	most, spent := t.MonthlyNanoUSD(), t.WhenSpent
+	switch {
+	case spent == nil || spent.Model != model:
+		return most
+	case spent.MonthlyUSD == 0:
+		return longestNanoUSD
+	default:
+		return most + int64(math.Round(spent.MonthlyUSD*NanoPerUSD))
+	}
+}
+
+// Replaces reports whether another model answers for a model once the team's budget is spent.
+func (t *Team) Replaces(model string) bool {
+	return t.WhenSpent != nil && slices.Contains(t.WhenSpent.Replaces, model)
+}
+
 // ObjectiveOf returns the InferenceObjective of a team's requests to a model. Objectives belong to a
 // pool: if the file names the model's pool, its name is the prefix, as in `llama-8b-batch`.
 func (c *Config) ObjectiveOf(team *Team, model string) string {

@@ -85,6 +85,7 @@ func (e *exchange) replay(now time.Time) error {
 		return nil
 	}
 	set := e.limitHeaders()
+	e.replacedHeader(set)
 	set["content-type"] = contentType
 	set["age"] = strconv.FormatInt(max(0, int64(now.Sub(entry.Written).Seconds())), 10)
 	set[cacheStatus] = fmt.Sprintf(`%s; hit; detail="similarity=%.3f"`, cacheName, entry.Similarity)

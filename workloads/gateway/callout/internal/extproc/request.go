@@ -48,6 +48,8 @@ type exchange struct {
 	deadline *time.Timer
 	decided  bool
 	request  openai.Request
+	// insteadOf is the model that the client named, if another one answers because the team's budget is spent.
+	insteadOf string
 	// sent is when the request was forwarded.
 	sent time.Time
 	// heard is when the last piece of the response arrived.
@@ -57,12 +59,14 @@ type exchange struct {
 	reservation *limits.Reservation
 	reuse       reuse
 
-	status   int
-	answer   *openai.Response
-	list     []byte
-	keepList bool
-	guarded  guarded
-	failed   *heldError
+	status int
+	answer *openai.Response
+	// isStreaming is whether the deadline is that of the next piece of a stream; isStalled whether it has passed.
+	isStreaming, isStalled bool
+	list                   []byte
+	keepList               bool
+	guarded                guarded
+	failed                 *heldError
 
 	refusedBy string
 	finished  bool
@@ -281,7 +285,7 @@ func (e *exchange) decide(isBodyEnd bool) error {
 	}
 	objective := e.config.ObjectiveOf(e.sender, e.request.Model)
 	mutation := upstreamMutation(e.headers, e.config, e.caller.Team, objective)
-	if e.guarded.isMasked || isSalted {
+	if e.guarded.isMasked || isSalted || e.insteadOf != "" {
 		mutation.RemoveHeaders = append(mutation.RemoveHeaders, contentLength)
 	}
 	if err := e.stream.Send(calls.RequestHeaders(mutation)); err != nil {
@@ -325,8 +329,11 @@ func (e *exchange) admit(now time.Time) *openai.Error {
 		return fault
 	}
 	for _, routed := range e.headers[modelHeader] {
-		if routed != request.Model {
-			return openai.ModelMismatch()
+		if routed == request.Model {
+			continue
+		}
+		if request, fault = e.replaced(request, routed); fault != nil {
+			return fault
 		}
 	}
 	if !e.config.Permits(e.team, request.Model) {
@@ -338,7 +345,7 @@ func (e *exchange) admit(now time.Time) *openai.Error {
 		}
 	}
 	e.request = request
-	budget := limits.BudgetOf(e.team)
+	budget := limits.BudgetOf(e.team, request.Model)
 	cost := limits.Cost{
 		Tokens:  request.Size.Most,
 		NanoUSD: e.config.NanoUSD(request.Model, request.Size.MostPrompt, request.Size.MostAnswer),
@@ -351,6 +358,9 @@ func (e *exchange) admit(now time.Time) *openai.Error {
 		return nil
 	}
 	e.reservation = nil
+	if e.isLate() {
+		return openai.NotReplaced(e.team.WhenSpent.Model, replacedPause)
+	}
 	switch e.decision.Reason {
 	case limits.MonthTokens:
 		return openai.QuotaExceeded("tokens", limits.NextMonth(now))

@@ -36,6 +36,7 @@ func (e *exchange) onResponseHeaders(message *extproc.HttpHeaders) error {
 	e.callStatus(headers)
 	more := e.limitHeaders()
 	e.cacheHeaders(more)
+	e.replacedHeader(more)
 	mutation := &extproc.HeaderMutation{SetHeaders: calls.Options(more), RemoveHeaders: e.Hidden.In(headers)}
 	switch {
 	case e.holdsError() && !message.GetEndOfStream():
@@ -71,6 +72,8 @@ func (e *exchange) onResponseHeaders(message *extproc.HttpHeaders) error {
 	}
 	if message.GetEndOfStream() {
 		e.finish(true)
+	} else {
+		e.watch(headers)
 	}
 	return nil
 }
@@ -78,6 +81,9 @@ func (e *exchange) onResponseHeaders(message *extproc.HttpHeaders) error {
 func (e *exchange) onResponseBody(message *extproc.HttpBody) error {
 	began := time.Now()
 	out, isEnd := message.GetBody(), message.GetEndOfStream()
+	if e.isStreaming {
+		e.deadline.Reset(e.config.StreamIdle)
+	}
 	switch {
 	case e.failed != nil:
 		var fault *openai.Error
@@ -224,7 +230,7 @@ func (e *exchange) finish(isComplete bool) {
 	e.count(outcome, used, cost)
 	e.Records.Write(usage.Record{
 		Time: time.Now().UTC(), RequestID: e.requestID(), Team: e.caller.Team, KeyID: e.caller.KeyID,
-		Subject: e.caller.Subject, Model: e.request.Model, Region: e.config.Region, Status: e.status, Stream: e.request.Stream,
+		Subject: e.caller.Subject, Model: e.request.Model, InsteadOf: e.insteadOf, Region: e.config.Region, Status: e.status, Stream: e.request.Stream,
 		PromptTokens: used.Prompt, CachedTokens: used.Cached, CompletionTokens: used.Completion,
 		Estimated: isEstimated, USD: float64(cost.NanoUSD) / config.NanoPerUSD,
 		Cache: string(e.reuse.outcome), SavedUSD: e.savedUSD(),
@@ -250,6 +256,9 @@ func (e *exchange) used(isComplete bool) (used openai.Usage, isEstimated bool) {
 	isWhole := isCounted
 	if !isCounted {
 		used, isCounted = e.answer.SoFar()
+	}
+	if e.isStalled { // its engine generated nothing since the last piece
+		return e.estimated(used, isCounted)
 	}
 	if isComplete && isCounted {
 		e.Rates.Observe(e.request.Model, size, used.Prompt, used.Completion, time.Since(e.sent))
@@ -293,6 +302,8 @@ func (e *exchange) outcome(isComplete bool) string {
 	switch {
 	case e.refusedBy != "":
 		return "refused"
+	case e.isStalled:
+		return "failed"
 	case !isComplete:
 		if e.status == 0 {
 			e.status = clientGone
@@ -311,6 +322,12 @@ func (e *exchange) count(outcome string, used openai.Usage, cost limits.Cost) {
 		model = otherModel // limits metric cardinality: the client chose this name
 	}
 	e.Metrics.Requests.WithLabelValues(team, model, outcome).Inc()
+	if e.isStalled {
+		e.Metrics.Stalled.WithLabelValues(team, model).Inc()
+	}
+	if e.insteadOf != "" {
+		e.Metrics.Replaced.WithLabelValues(team, e.insteadOf, model, outcome).Inc()
+	}
 	if used == (openai.Usage{}) {
 		return
 	}
@@ -321,7 +338,7 @@ func (e *exchange) count(outcome string, used openai.Usage, cost limits.Cost) {
 }
 
 func (e *exchange) reportBudget(spent limits.Cost) {
-	budget := limits.BudgetOf(e.team)
+	budget := limits.BudgetOf(e.team, "")
 	report := func(kind string, used, limit int64) {
 		if limit > 0 {
 			e.Metrics.BudgetSpent.WithLabelValues(e.caller.Team, kind).Set(float64(used) / float64(limit))

@@ -87,7 +87,12 @@ func (e *exchange) release() {
 func (e *exchange) Deadline() *time.Timer { return e.deadline }
 
 // Late implements calls.Exchange.
-func (e *exchange) Late() error { return holding.Late(e.Limits.BodyTime) }
+func (e *exchange) Late() error {
+	if e.isStreaming {
+		return e.stall()
+	}
+	return holding.Late(e.Limits.BodyTime)
+}
 
 // checkMode rejects modes that would forward a body before the decision about it.
 func (s *Server) checkMode(call *extproc.ProcessingRequest) error {

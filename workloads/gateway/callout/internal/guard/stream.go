@@ -195,6 +195,14 @@ func (s *Stream) release(out []byte, which openai.Which) []byte {
 	return append(out, s.parts.Release(which, contentsOf(clean))...)
 }
 
+// Fail finishes the client's stream with an error, and returns its last events. What no guard has checked is dropped.
+func (s *Stream) Fail(message string) []byte {
+	if s.ended {
+		return nil
+	}
+	return s.end(nil, s.failed(message))
+}
+
 // end finishes the client's stream. The rest of the engine's stream is read only for its usage.
 func (s *Stream) end(out, last []byte) []byte {
 	s.ended = true

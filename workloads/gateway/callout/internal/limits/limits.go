@@ -42,9 +42,9 @@ type Budget struct {
 	NanoUSDPerMonth   int64
 }
 
-// BudgetOf returns the limits of a team.
-func BudgetOf(team *config.Team) Budget {
-	return Budget{team.RequestsPerMinute, team.TokensPerMinute, team.TokensPerMonth, team.MonthlyNanoUSD()}
+// BudgetOf returns the limits of a team's requests to a model.
+func BudgetOf(team *config.Team, model string) Budget {
+	return Budget{team.RequestsPerMinute, team.TokensPerMinute, team.TokensPerMonth, team.NanoUSDFor(model)}
 }
 
 func (b Budget) isNone() bool   { return b == Budget{} }
@@ -199,6 +199,24 @@ func (l *Limiter) Admit(ctx context.Context, team string, b Budget, cost Cost, n
 		}
 	}
 	return decision, held
+}
+
+// IsSpent reports whether a team's dollars of the month are used, or reserved by requests in flight. It counts
+// nothing. While the store is away, the team's budget is the share of the replica, as in Admit.
+func (l *Limiter) IsSpent(ctx context.Context, team string, nanoUSD int64, now time.Time) bool {
+	held := &Reservation{team: team, month: monthOf(now), budget: Budget{NanoUSDPerMonth: nanoUSD}, local: now.Unix()}
+	l.mu.Lock()
+	account := l.account(team, held.month)
+	store, replicas, alone, seen := l.store, l.replicas, account.alone, account.known
+	l.mu.Unlock()
+	if store != nil {
+		if decision, err := askStore(ctx, store, held, &untold{}, alone, seen); err == nil {
+			return !decision.Allowed
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return account.known.nano >= nanoUSD || isSpent(nanoUSD, account.shared.NanoUSD, account.alone.NanoUSD, replicas)
 }
 
 func (l *Limiter) account(team, month string) *account {

@@ -302,3 +302,47 @@ func TestAStoreThatIsBackIsToldOfTheLastMinute(t *testing.T) {
 		t.Errorf("%d requests passed after 30 were admitted alone: %+v", passed, last)
 	}
 }
+
+func TestABudgetIsSpentOnceItIsUsedOrReservedWhicheverReplicaIsAsked(t *testing.T) {
+	c := newCloud(t, 2)
+	budget := Budget{NanoUSDPerMonth: 100_000}
+	isSpent := func(replica int) bool {
+		return c.replicas[replica].IsSpent(context.Background(), "team", budget.NanoUSDPerMonth, c.now)
+	}
+	if isSpent(0) || isSpent(1) {
+		t.Error("nothing is used")
+	}
+	_, held := c.admit(0, budget, 100)
+	if !isSpent(0) || !isSpent(1) {
+		t.Error("a request in flight has reserved all of it")
+	}
+	c.replicas[0].Settle(context.Background(), held, Cost{60, 60_000})
+	if isSpent(0) || isSpent(1) {
+		t.Error("40 percent are left")
+	}
+	beyond := Budget{NanoUSDPerMonth: 200_000}
+	decision, _ := c.admit(1, beyond, 90)
+	if !decision.Allowed || !isSpent(0) {
+		t.Error("the same ledger has a higher limit for other requests")
+	}
+	c.server.Close()
+	if !c.replicas[1].IsSpent(context.Background(), "team", 50_000, c.now) {
+		t.Error("without its store, a replica knows what it was told last")
+	}
+}
+
+func TestAReplicaWithoutAStoreKnowsWhetherItsShareIsSpent(t *testing.T) {
+	alone := New(func() {})
+	if err := alone.Use(&config.Config{Replicas: 2}); err != nil {
+		t.Fatal(err)
+	}
+	budget := Budget{NanoUSDPerMonth: 100_000}
+	alone.Admit(context.Background(), "team", budget, Cost{10, 49_000}, start)
+	if alone.IsSpent(context.Background(), "team", budget.NanoUSDPerMonth, start) {
+		t.Error("its share is 50,000")
+	}
+	alone.Admit(context.Background(), "team", budget, Cost{10, 1_000}, start)
+	if !alone.IsSpent(context.Background(), "team", budget.NanoUSDPerMonth, start) {
+		t.Error("its share is used")
+	}
+}

@@ -373,3 +373,11 @@ func encoded(event map[string]any) []byte {
 func StreamError(message string) []byte {
 	return append(append([]byte("data: "), Unavailable(message).Body()...), "\n\n"...)
 }
+
+// StreamFailure returns the last events of a stream of a path that fails, in the form of its API.
+func StreamFailure(path, message string) []byte {
+	if IsTyped(path) {
+		return NewTyped(path).Failed(message)
+	}
+	return append(StreamError(message), []byte("data: "+Done+"\n\n")...)
+}

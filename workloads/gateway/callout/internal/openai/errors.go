@@ -161,6 +161,12 @@ func BudgetHeld(retry time.Duration) *Error {
 	return limited("budget", "Requests in flight have reserved the rest of the team's budget for this month.", retry)
 }
 
+// NotReplaced refuses a request of a team whose budget is spent for a moment: it was routed before that was known.
+func NotReplaced(model string, retry time.Duration) *Error {
+	return limited("budget", fmt.Sprintf(
+		"The team's budget for this month is spent. Retry the request, and `%s` will answer it.", model), retry)
+}
+
 func limited(kind, message string, retry time.Duration) *Error {
 	e := &Error{Status: 429, Type: kind, Code: "rate_limit_exceeded", Message: message}
 	seconds := max(1, int(math.Ceil(retry.Seconds())))

@@ -16,6 +16,8 @@ type Metrics struct {
 	Tokens      *prometheus.CounterVec
 	USD         *prometheus.CounterVec
 	Refusals    *prometheus.CounterVec
+	Replaced    *prometheus.CounterVec
+	Stalled     *prometheus.CounterVec
 	Cache       *prometheus.CounterVec
 	SavedUSD    *prometheus.CounterVec
 	Guards      *prometheus.CounterVec
@@ -50,6 +52,11 @@ func NewMetrics(keyAge func() (time.Duration, bool), hold *holding.Hold) *Metric
 			"Tokens by kind: prompt, cached (of the prompt) or completion.", "team", "model", "kind"),
 		USD:      counter("callout_usd_total", "Dollars at the configured prices.", "team", "model"),
 		Refusals: counter("callout_refusals_total", "Refused requests by error code.", "team", "reason"),
+		Stalled: counter("callout_stalled_streams_total",
+			"Streams that were ended because the engine sent nothing.", "team", "model"),
+		Replaced: counter("callout_replaced_total",
+			"Requests of teams with a spent budget that another model answered, by the named model and the other one.",
+			"team", "asked", "model", "outcome"),
 		Cache: counter("callout_cache_total",
 			"Lookups in the response cache by outcome: hit, miss, bypass, unfit or failed.", "team", "model", "outcome"),
 		SavedUSD: counter("callout_cache_saved_usd_total",

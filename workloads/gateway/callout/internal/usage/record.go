@@ -12,18 +12,20 @@ import (
 
 // Record is one finished request of a known team.
 type Record struct {
-	Time             time.Time `json:"time"`
-	RequestID        string    `json:"request_id"`
-	Team             string    `json:"team"`
-	KeyID            string    `json:"key_id"`
-	Subject          string    `json:"subject,omitempty"`
-	Model            string    `json:"model"`
-	Region           string    `json:"region"`
-	Status           int       `json:"status"`
-	Stream           bool      `json:"stream"`
-	PromptTokens     int64     `json:"prompt_tokens"`
-	CachedTokens     int64     `json:"cached_tokens"`
-	CompletionTokens int64     `json:"completion_tokens"`
+	Time      time.Time `json:"time"`
+	RequestID string    `json:"request_id"`
+	Team      string    `json:"team"`
+	KeyID     string    `json:"key_id"`
+	Subject   string    `json:"subject,omitempty"`
+	Model     string    `json:"model"`
+	// InsteadOf is the model that the request named, if Model answered because the team's budget is spent.
+	InsteadOf        string `json:"instead_of,omitempty"`
+	Region           string `json:"region"`
+	Status           int    `json:"status"`
+	Stream           bool   `json:"stream"`
+	PromptTokens     int64  `json:"prompt_tokens"`
+	CachedTokens     int64  `json:"cached_tokens"`
+	CompletionTokens int64  `json:"completion_tokens"`
 	// Estimated is whether the tokens are estimates, because the engine did not report them.
 	Estimated bool `json:"estimated"`
 	// Cache is the result of the cache: hit, miss, bypass, unfit or failed; empty if it was not

@@ -42,6 +42,9 @@ func (b *Backend) check(where string) error {
 	if err := inRange.Check("backends.timeout_seconds", where+".timeout_seconds", b.TimeoutSeconds); err != nil {
 		return err
 	}
+	if err := inRange.Check("backends.idle_seconds", where+".idle_seconds", b.IdleSeconds); err != nil {
+		return err
+	}
 	if err := inRange.Check("backends.context", where+".context", float64(b.Context)); err != nil {
 		return err
 	}

@@ -63,9 +63,11 @@ type Backend struct {
 	// component in front of this program counts tokens by it.
 	ForceUsage bool `json:"force_usage"`
 	// Context is the assumed maximum length of a prompt with its answer, in tokens.
-	Context        int64     `json:"context"`
-	TimeoutSeconds float64   `json:"timeout_seconds"`
-	Targets        []*Target `json:"targets"`
+	Context        int64   `json:"context"`
+	TimeoutSeconds float64 `json:"timeout_seconds"`
+	// IdleSeconds is the longest time without a byte of a stream. 0 is none but TimeoutSeconds.
+	IdleSeconds float64   `json:"idle_seconds"`
+	Targets     []*Target `json:"targets"`
 }
 
 // Target is one place where a backend runs.

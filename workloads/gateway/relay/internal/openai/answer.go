@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net/http"
+	"slices"
 	"sync"
 
 	"gke-inference/gateway/internal/tokens"
@@ -15,6 +17,15 @@ const (
 	largestEvent = 4 << 20
 	largestRead  = 8 << 20
 )
+
+// ErrStalled is the error of a stream whose target sent nothing for too long.
+var ErrStalled = errors.New("the target sent nothing for too long")
+
+// stalledEvents end a stream with an error, in OpenAI's form.
+func stalledEvents() []byte {
+	body := Failed(http.StatusGatewayTimeout, "backend_timeout", "The model's backend sent nothing for too long. Retry the request.").Body()
+	return slices.Concat([]byte("\n\ndata: "), body, []byte("\n\ndata: [DONE]\n\n"))
+}
 
 // Usage is the tokens of a request and its response.
 type Usage struct {
@@ -90,6 +101,11 @@ func (s *Stream) next() {
 		if len(s.event) > largestEvent {
 			s.pass()
 		}
+		return
+	case errors.Is(err, ErrStalled):
+		s.err = io.EOF // the client gets the error as an event
+		s.flush()
+		s.pending = append(s.pending, stalledEvents()...)
 		return
 	case err != nil:
 		s.err = err

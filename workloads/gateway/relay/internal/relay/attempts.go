@@ -33,8 +33,9 @@ type Credentials interface {
 }
 
 // Attempts calls the targets of a backend until one responds; it is a RoundTripper for a whole backend.
-// The next target is called only if the previous one cannot have used tokens: it is unreachable, or
-// returns 429, 503 or 529.
+// The next target is called only if the previous one cannot have used tokens: it is unreachable, or returns 429, 503
+// or 529. It is also called if the previous one sent no byte of a stream in time: no client waits for tokens that a
+// stalled target has perhaps used.
 type Attempts struct {
 	Credentials Credentials
 	Metrics     *Metrics
@@ -83,9 +84,9 @@ func (a *Attempts) RoundTrip(r *http.Request) (*http.Response, error) {
 	var answer *http.Response
 	for _, target := range order(made.backend.Targets, made.path) {
 		began := time.Now()
-		next, err := a.try(r, made, target)
+		next, err := a.tryStream(r, made, func(r *http.Request) (*http.Response, error) { return a.try(r, made, target) })
 		result, again := judged(next, err)
-		made.isSent = err != nil && !again
+		made.isSent = err != nil && (!again || errors.Is(err, openai.ErrStalled))
 		a.Metrics.Attempts.WithLabelValues(made.name, target.Name, result).Inc()
 		if result != "ok" && r.Context().Err() == nil {
 			slog.Warn("target failed", "backend", made.name, "target", target.Name, "result", result)
@@ -187,6 +188,8 @@ func judged(answer *http.Response, err error) (string, bool) {
 		return "no_credential", true
 	case errors.As(err, &away):
 		return "unreachable", true
+	case errors.Is(err, openai.ErrStalled):
+		return "stalled", true
 	case errors.Is(err, context.DeadlineExceeded):
 		return "timeout", false
 	case errors.Is(err, context.Canceled):

@@ -14,6 +14,7 @@ type Metrics struct {
 	Attempts *prometheus.CounterVec
 	Tokens   *prometheus.CounterVec
 	First    *prometheus.HistogramVec
+	Stalled  *prometheus.CounterVec
 	InFlight prometheus.Gauge
 	Full     prometheus.Counter
 }
@@ -38,6 +39,9 @@ func NewMetrics(hold *holding.Hold) *Metrics {
 			Name: "relay_answer_start_seconds", Help: "Time until a target's response starts.",
 			Buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300},
 		}, []string{"backend"}),
+		Stalled: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "relay_stalled_streams_total", Help: "Streams that had begun and were ended because the target sent nothing.",
+		}, []string{"backend"}),
 		InFlight: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "relay_requests_in_flight", Help: "Active requests.",
 		}),
@@ -45,7 +49,7 @@ func NewMetrics(hold *holding.Hold) *Metrics {
 			Name: "relay_bodies_refused_total", Help: "Requests refused because too many bodies were held.",
 		}),
 	}
-	m.Registry.MustRegister(m.Requests, m.Refusals, m.Attempts, m.Tokens, m.First, m.InFlight, m.Full)
+	m.Registry.MustRegister(m.Requests, m.Refusals, m.Attempts, m.Tokens, m.First, m.Stalled, m.InFlight, m.Full)
 	m.Registry.MustRegister(hold.Metrics("relay_bodies", "relay_held_bytes")...)
 	return m
 }

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,7 +32,15 @@ func (f *fixed) Forget(config.Auth) { f.forgotten++ }
 
 func relayed(t *testing.T, targets []*config.Target, headers map[string]string) *http.Response {
 	t.Helper()
-	found := &config.Config{Backends: map[string]*config.Backend{"m": {TimeoutSeconds: 5, Targets: targets}}}
+	answer, _ := relayedOf(t, &config.Backend{TimeoutSeconds: 5, Targets: targets}, `{"model":"m"}`, headers)
+	return answer
+}
+
+func relayedOf(
+	t *testing.T, backend *config.Backend, body string, headers map[string]string,
+) (*http.Response, *Metrics) {
+	t.Helper()
+	found := &config.Config{Backends: map[string]*config.Backend{"m": backend}}
 	hold := holding.New(small)
 	metrics := NewMetrics(hold)
 	server := httptest.NewServer(New(&Server{
@@ -40,7 +49,7 @@ func relayed(t *testing.T, targets []*config.Target, headers map[string]string) 
 		Attempts: NewAttempts(&fixed{}, metrics, nil),
 	}))
 	t.Cleanup(server.Close)
-	request, err := http.NewRequest(http.MethodPost, server.URL+"/v1/chat/completions", strings.NewReader(`{"model":"m"}`))
+	request, err := http.NewRequest(http.MethodPost, server.URL+"/v1/chat/completions", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +61,7 @@ func relayed(t *testing.T, targets []*config.Target, headers map[string]string) 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { answer.Body.Close() })
-	return answer
+	return answer, metrics
 }
 
 func standIn(t *testing.T, kind string, answer http.HandlerFunc) *config.Target {
@@ -290,5 +299,83 @@ func TestAPathThatIsNotRelayedIsMissingAtABackendAndAMatterOfTimeAtAFallback(t *
 		if written.Code != one.status || !strings.Contains(written.Body.String(), one.kind) {
 			t.Errorf("%s: got %d %s", name, written.Code, written.Body)
 		}
+	}
+}
+
+// streaming is a target that sends some events of a stream, and then nothing.
+func streaming(t *testing.T, events ...string) *config.Target {
+	return standIn(t, config.AuthNone, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.WriteHeader(http.StatusOK)
+		w.(http.Flusher).Flush()
+		for _, event := range events {
+			fmt.Fprint(w, event)
+			w.(http.Flusher).Flush()
+		}
+		if len(events) == 0 || !strings.Contains(events[len(events)-1], "[DONE]") {
+			<-r.Context().Done()
+		}
+	})
+}
+
+// counted returns the sum of a counter over the series that have a label's value.
+func counted(t *testing.T, metrics *Metrics, name, value string) (sum float64) {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, series := range family.GetMetric() {
+			for _, label := range series.GetLabel() {
+				if family.GetName() == name && label.GetValue() == value {
+					sum += series.GetCounter().GetValue()
+				}
+			}
+		}
+	}
+	return sum
+}
+
+func asStream(t *testing.T, targets ...*config.Target) (int, string, *Metrics) {
+	backend := &config.Backend{TimeoutSeconds: 30, IdleSeconds: 0.3, Targets: targets}
+	answer, metrics := relayedOf(t, backend, `{"model":"m","stream":true}`, nil)
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(text), metrics
+}
+
+func TestAStreamThatDoesNotBeginInTimeIsAskedOfTheNextTarget(t *testing.T) {
+	first := streaming(t)
+	first.Weight = 1 << 40 // it is asked first
+	status, text, metrics := asStream(t, first, streaming(t, "data: {\"n\":2}\n\n", "data: [DONE]\n\n"))
+	if status != http.StatusOK || text != "data: {\"n\":2}\n\ndata: [DONE]\n\n" {
+		t.Errorf("got %d %q", status, text)
+	}
+	if got := counted(t, metrics, "relay_attempts_total", "stalled"); got != 1 {
+		t.Errorf("counted %v", got)
+	}
+	if status, text, _ := asStream(t, streaming(t)); status != http.StatusGatewayTimeout || !strings.Contains(text, "backend_timeout") {
+		t.Errorf("without another target: got %d %q", status, text)
+	}
+}
+
+func TestAStreamThatStallsLaterEndsWithAnErrorAndIsAskedOfNobodyElse(t *testing.T) {
+	var asked atomic.Int64
+	other := standIn(t, config.AuthNone, func(http.ResponseWriter, *http.Request) { asked.Add(1) })
+	first := streaming(t, "data: {\"n\":1}\n\n")
+	first.Weight = 1 << 40
+	status, text, metrics := asStream(t, first, other)
+	head, tail, _ := strings.Cut(text, "data: {\"error\":")
+	if status != http.StatusOK || strings.TrimSpace(head) != "data: {\"n\":1}" || !strings.HasSuffix(tail, "data: [DONE]\n\n") {
+		t.Errorf("got %d %q", status, text)
+	}
+	if !strings.Contains(tail, "backend_timeout") || asked.Load() != 0 {
+		t.Errorf("got %q, the other target was asked %d times", tail, asked.Load())
+	}
+	if got := counted(t, metrics, "relay_stalled_streams_total", "m"); got != 1 {
+		t.Errorf("counted %v", got)
 	}
 }

@@ -285,7 +285,7 @@ func failed(w http.ResponseWriter, r *http.Request, err error) {
 	var mapped *openai.Error
 	switch {
 	case errors.As(err, &mapped):
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, openai.ErrStalled):
 		mapped = timedOut()
 	case errors.Is(err, context.Canceled):
 		return

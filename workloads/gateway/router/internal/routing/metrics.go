@@ -11,6 +11,8 @@ import (
 type Metrics struct {
 	Registry *prometheus.Registry
 	Refused  *prometheus.CounterVec
+	// Unanswered counts the requests about which the client gate did not reply.
+	Unanswered prometheus.Counter
 }
 
 // NewMetrics returns the metrics of a program that holds bodies.
@@ -20,10 +22,15 @@ func NewMetrics(hold *holding.Hold) *Metrics {
 		Refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "body_router_refused_total", Help: "Requests that the router refused, by the error's code.",
 		}, []string{"code"}),
+		Unanswered: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "body_router_unanswered_total",
+			Help: "Requests that kept their model because the client gate did not reply about the team's budget.",
+		}),
 	}
 	m.Registry.MustRegister(hold.Metrics("body_router_bodies", "body_router_held_bytes")...)
 	m.Registry.MustRegister(
 		m.Refused,
+		m.Unanswered,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)

@@ -7,6 +7,7 @@ package routing
 
 import (
 	"errors"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -43,6 +44,8 @@ type Server struct {
 	// Credentials are lowercase names of headers. A request with none of them is refused before its body is
 	// held, as the client gate would refuse it afterwards. Without names, every request is held.
 	Credentials []string
+	// Gate is asked which model answers for a team whose budget may be spent; nil if no team has one.
+	Gate *Gate
 }
 
 // exchange is one request.
@@ -251,6 +254,7 @@ func (e *exchange) forward(isBodyEnd bool) error {
 	body := e.body
 	e.body = nil
 	defer body.End()
+	e.askGate()
 	mutation := e.mutation()
 	length := map[string]string{"content-length": strconv.Itoa(body.Size())} // Envoy removes it from bodies that are processed
 	mutation.SetHeaders = append(mutation.SetHeaders, calls.Options(length)...)
@@ -260,6 +264,21 @@ func (e *exchange) forward(isBodyEnd bool) error {
 	return body.Pieces(func(piece []byte, isLast bool) error {
 		return calls.EachPart(piece, isLast && isBodyEnd, e.send)
 	})
+}
+
+// askGate replaces the model by the one that answers for it. If the gate does not reply, the request keeps its model,
+// and the gate refuses it for a moment if the team's budget is spent.
+func (e *exchange) askGate() {
+	if !e.Gate.asks(e.found.path, e.found.model) {
+		return
+	}
+	model, err := e.Gate.modelFor(e.stream.Context(), e.headers, e.found.model)
+	if err != nil {
+		e.Metrics.Unanswered.Inc()
+		slog.Warn("the client gate was not asked", "error", err.Error())
+		return
+	}
+	e.found.model = model
 }
 
 // readForm reads the texts of a form as the fields of JSON, so that the rules of both are the same.
