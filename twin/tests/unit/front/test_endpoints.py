@@ -5,6 +5,7 @@ import socket
 import struct
 import threading
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ class Producer:
 
     @staticmethod
     def _echo(client: socket.socket) -> None:
-        with client:
+        with client, suppress(ConnectionResetError):
             while data := client.recv(4096):
                 client.sendall(data)
 
