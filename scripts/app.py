@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 GROUPS = {
     "Twin": ("up", "trace", "env", "down"),
-    "Plan": ("plan", "cost", "quota", "coldstart", "replay", "rehearse", "traffic"),
+    "Plan": ("plan", "cost", "quota", "coldstart", "distance", "replay", "rehearse", "traffic"),
     "Check": ("preflight", "preview", "verdict", "upgrade", "touched", "render", "check", "audit"),
     "Operate": (
         "status",

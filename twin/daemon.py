@@ -145,6 +145,7 @@ def shut_down(paths: TwinPaths) -> None:
 
 def _serve(paths: TwinPaths) -> None:
     from twin.front.dns import Prober  # noqa: PLC0415
+    from twin.front.endpoints import EndpointTier  # noqa: PLC0415
     from twin.front.process import FrontTier  # noqa: PLC0415
     from twin.front.uptime import Uptime  # noqa: PLC0415
     from twin.providers.gcp import server as cloud  # noqa: PLC0415 - not needed to find a daemon
@@ -167,6 +168,7 @@ def _serve(paths: TwinPaths) -> None:
         "logs": functools.partial(keep_short, paths),
         "front": FrontTier(paths).run,
         "dns": Prober(paths).run,
+        "endpoints": EndpointTier(paths).run,
         "uptime": Uptime(paths).run,
     }
     for name, run in beside.items():

@@ -14,7 +14,7 @@ class Region:
     address: str
     port: int
     source: str | None = None
-    """Address that the gateway sees: the first one of the published range."""
+    """Address that the gateway sees, of the published range."""
 
 
 @dataclass(frozen=True)

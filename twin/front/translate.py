@@ -5,7 +5,6 @@ attachments → forwarding rules of regional gateways, whose addresses the twin 
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from ipaddress import ip_network
 from typing import Final
 
 from twin.cluster.gateway.translation.model import Certificate
@@ -13,6 +12,7 @@ from twin.front.client_certificates import unknown_variables, validation
 from twin.front.cloud import Cloud, objects
 from twin.front.model import Front, Outliers, Path, Region, Service
 from twin.providers.gcp.resources.security_policies import enforced
+from twin.providers.gcp.resources.service_connections import connection_of
 from twin.wire.property_values import Json, as_list, as_object, get_path, last_segment
 from twin.world.run_services import SERVICE, Place
 from twin.world.store import Record
@@ -31,7 +31,6 @@ _RUN_SERVICE: Final = {SERVICE}
 _SERVERLESS_SECONDS: Final = 3600.0
 """Limit of the load balancer for backends without one of their own
 (docs.cloud.google.com/load-balancing/docs/negs/serverless-neg-concepts)."""
-_SUBNETWORK: Final = {"gcp:compute/subnetwork:Subnetwork"}
 _GATEWAY_RULE: Final = {"gcp:compute/forwardingRule:ForwardingRule"}
 _CERTIFICATE_MAP: Final = {"gcp:certificatemanager/certificateMap:CertificateMap"}
 _ENTRY: Final = "gcp:certificatemanager/certificateMapEntry:CertificateMapEntry"
@@ -241,8 +240,10 @@ def _region(cloud: Cloud, backend: Json, place_of: PlaceOf) -> Region | str:
     attachment = cloud.named(group.inputs.get("pscTargetService"), _ATTACHMENT)
     if attachment is None:
         return f"{group.name}: its service attachment does not exist"
-    if not _accepts(attachment, group.project):
-        return f"{group.name}: {attachment.name} does not accept {group.project}"
+    connection = connection_of(attachment, group)
+    if connection is None or not connection.is_open:
+        status = "not decided yet" if connection is None else connection.status
+        return f"{group.name}: its connection to {attachment.name} is {status}"
     rule = cloud.named(attachment.inputs.get("targetService"), _GATEWAY_RULE)
     if rule is None or not rule.outputs.get("ipAddress"):
         return f"{group.name}: the forwarding rule behind {attachment.name} is gone"
@@ -251,29 +252,13 @@ def _region(cloud: Cloud, backend: Json, place_of: PlaceOf) -> Region | str:
     port = get_path(group.inputs, "pscData.producerPort") or 443
     region = last_segment(str(group.inputs.get("region")))
     address = str(rule.outputs["ipAddress"])
-    return Region(region, address, int(port), _source(cloud, attachment))
-
-
-def _source(cloud: Cloud, attachment: Record) -> str | None:
-    """Return the first usable address of a published range; Google reserves two at its start."""
-    for name in as_list(attachment.inputs.get("natSubnets")) or []:
-        subnet = cloud.named(name, _SUBNETWORK)
-        if subnet is not None:
-            return str(ip_network(str(subnet.inputs["ipCidrRange"]))[2])
-    return None
+    return Region(region, address, int(port), connection.source)
 
 
 def _headers(service: Record) -> Iterator[tuple[str, str]]:
     for header in as_list(service.inputs.get("customRequestHeaders")) or []:
         name, _, value = str(header).partition(":")
         yield name.strip().lower(), value.strip()
-
-
-def _accepts(attachment: Record, project: str) -> bool:
-    if attachment.inputs.get("connectionPreference") == "ACCEPT_AUTOMATIC":
-        return True
-    listed = objects(attachment.inputs, "consumerAcceptLists")
-    return any(each.get("projectIdOrNum") == project for each in listed)
 
 
 def _outliers(detection: Json) -> Outliers:

@@ -147,6 +147,16 @@ class Store:
             if uses is not None:
                 _set_uses(db, token, resource_id, uses)
 
+    def add_outputs(self, token: str, resource_id: str, outputs: Json) -> None:
+        """Overwrite some outputs of a resource; others that change meanwhile keep their change."""
+        with self._write() as db:
+            found = _one(db, token, resource_id)
+            if found is not None:
+                db.execute(
+                    "UPDATE resources SET outputs = ? WHERE type = ? AND id = ?",
+                    (json.dumps({**found.outputs, **outputs}), token, resource_id),
+                )
+
     def remove(self, token: str, resource_id: str) -> None:
         """Delete a resource and its references."""
         with self._write() as db:

@@ -138,7 +138,7 @@ ABOUT: dict[str, dict[str, int]] = {
     "video": {"HTTPRoute": 2, "HealthCheckPolicy": 3, "InferencePool": 0},
     "vision-language": {"InferencePool": 1, "RouterNat": 1},
     "wide-ep": {"LeaderWorkerSet": 2, "ResourceClaimTemplate": 2, "ResourcePolicy": 1},
-    "personalized-images": {"Instance": 1, "PersistentVolumeClaim": 2, "LocalQueue": 1},
+    "personalized-images": {"Instance": 1, "Disk": 2, "PersistentVolumeClaim": 3, "LocalQueue": 1},
     "batch": BATCH,
     "ray": {"RayCluster": 3, "RayClusterSet": 1, "InferencePool": 1},
 }

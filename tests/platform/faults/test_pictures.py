@@ -13,6 +13,7 @@ import requests
 import yaml
 from PIL import Image
 
+from gke_inference.storage.model_disk import STORAGE_CLASS
 from scripts.shared.model_client import generate_images, generate_video, models, open_client
 from scripts.terminal.console import CommandError
 from tests.platform.batch.rig import client as openai_client
@@ -39,6 +40,8 @@ MODEL, NAMESPACE = "flux-dev", "jobs-images"
 FAST, MINI, WAN = "flux-schnell", "flux-mini", "wan"
 EDITS = "/v1/images/edits"
 SNAPSHOT = "projects/acme-images/global/snapshots/flux-schnell"
+DISK_ZONES = ("us-east5-a", "us-east5-b")
+OWN_SNAPSHOT = f"projects/acme-inference-images/global/snapshots/{MODEL}"
 SMALL = {"parameters_billion": 5.6, "bits": 16}
 """A size of which a chip holds two."""
 CALLER = "app@acme-inference-images.iam.gserviceaccount.com"
@@ -52,7 +55,7 @@ def platform(tmp_path_factory):
     stack = together(folder, stack, VIDEO, "capacity", "models")
     made = Platform(tmp_path_factory.mktemp("images"), stack, "{min: 1, max: 2}", DEFAULT_SPEED)
     try:
-        made.bring_up(accounts=(CALLER,), snapshots=(SNAPSHOT,))
+        made.bring_up(accounts=(CALLER,), snapshots=(SNAPSHOT, OWN_SNAPSHOT))
         wait_for(lambda: image_of(made, MODEL) is not None, 120, made.states)
         wait_for(lambda: draws(made), 120, made.states)
         yield made
@@ -99,6 +102,22 @@ def image_of(platform, name, prompt="x", seed=7):
             return json.load(answer)["data"][0]["b64_json"]
     except OSError:
         return None
+
+
+def test_the_base_model_is_read_from_a_disk_of_the_zone_of_its_replica(platform):
+    where = "/api/v1/persistentvolumeclaims"
+    claims = {each["metadata"]["name"]: each["spec"] for each in platform.kube.list(where)}
+    pods = platform.kube.list("/api/v1/namespaces/models/pods")
+    (pod,) = [each for each in pods if each["metadata"]["name"].startswith(f"{MODEL}-tpu")]
+    (claim,) = [
+        name
+        for volume in pod["spec"]["volumes"]
+        if (name := volume.get("persistentVolumeClaim", {}).get("claimName")) in claims
+        and claims[name]["storageClassName"] == STORAGE_CLASS
+    ]
+    assert claims[claim]["accessModes"] == ["ReadOnlyMany"]
+    node = platform.kube.get(f"/api/v1/nodes/{pod['spec']['nodeName']}")
+    assert node["metadata"]["labels"]["topology.kubernetes.io/zone"] in DISK_ZONES
 
 
 @pytest.fixture(scope="module")

@@ -331,8 +331,11 @@ def test_a_service_account_must_be_there_that_may_call_the_service(paths, monkey
     email = "app@acme-inference-images.iam.gserviceaccount.com"
     message = refused(paths)
     assert f"no service account {email} (personal_images.callers[0])" in message
-    assert f"`service_accounts: [{email}]` to a new file {paths.capacity_file}" in message
-    World(service_accounts=(email,)).save(paths.capacity_file)
+    snapshot = "projects/acme-inference-images/global/snapshots/flux-dev"
+    assert f"no snapshot {snapshot}" in message
+    entries = f"`service_accounts: [{email}]`, `snapshots: [{snapshot}]`"
+    assert f"{entries} to a new file {paths.capacity_file}" in message
+    World(service_accounts=(email,), snapshots=(snapshot,)).save(paths.capacity_file)
     refuse_absence("personalized-images", paths)
 
 

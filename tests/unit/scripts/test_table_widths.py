@@ -36,7 +36,7 @@ from scripts.models import listing as models
 from scripts.models.actions import Row
 from scripts.models.places import Place
 from scripts.operate import timeline, trace
-from scripts.plan import coldstart, cost, quota, replay
+from scripts.plan import coldstart, cost, distance, quota, replay
 from scripts.plan.claims import print_claims
 from scripts.plan.plan import plan
 from scripts.plan.stack import Wanted, plan_stack
@@ -267,6 +267,7 @@ _TABLES: tuple[tuple[str, Callable[[], object]], ...] = (
     ("operate.trace", _waterfall),
     ("plan.claims", lambda: print_claims(Output.TABLE)),
     ("plan.coldstart", lambda: coldstart.coldstart("prod")),
+    ("plan.distance", lambda: distance.distance("prod")),
     ("plan.cost plan.unit_costs", lambda: cost.cost("prod")),
     ("plan.quota", _quota),
     ("plan.replay", lambda: replay._print([LABORATORY_ROW], "a trace")),

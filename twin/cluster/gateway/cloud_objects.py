@@ -329,9 +329,11 @@ def _properties(
             for region in regions
         }
     is_inner = gateway["spec"]["gatewayClassName"] == INTERNAL_CLASS
+    ports = [each.port for each in model.listeners]
     rule: Json = {
         "allowGlobalAccess": is_inner and is_reached,
         "ipAddress": model.address,
         "loadBalancingScheme": "INTERNAL_MANAGED" if is_inner else "EXTERNAL_MANAGED",
+        **({"portRange": f"{ports[0]}-{ports[0]}"} if ports else {}),
     }
     return {"": rule}

@@ -11,6 +11,8 @@ from twin.cluster.gateway.envoy.messages import (
     append_own_address,
     extension,
     file_name,
+    has_published_side,
+    published_side,
     translate_source,
     typed,
 )
@@ -24,14 +26,31 @@ _RETRY_AFTER_SECONDS = "1"
 def listeners_of(model: GatewayModel, folder: Path, access_log: Path) -> dict[str, EnvoyJson]:
     """Return the Envoy listeners of a gateway by name, one per port.
 
+    Those of an internal gateway have a second side, for endpoints of Private Service Connect.
+
     Args:
         model: the gateway.
         folder: folder of the route tables.
         access_log: file for the access log.
     """
-    return {
+    found = {
         table_name(group): _listener(model, group, folder, access_log)
         for group in listener_groups(model)
+    }
+    if not model.is_internal or not has_published_side(model.address):
+        return found
+    return found | {each["name"]: each for each in map(_published, found.values())}
+
+
+def _published(listener: EnvoyJson) -> EnvoyJson:
+    """Return a listener that takes its clients' addresses from a PROXY protocol header."""
+    socket = listener["address"]["socket_address"]
+    header = extension("envoy.filters.listener.proxy_protocol", "proxy_protocol")
+    return {
+        **listener,
+        "name": f"{listener['name']}-published",
+        "address": {"socket_address": {**socket, "address": published_side(socket["address"])}},
+        "listener_filters": [header, *listener.get("listener_filters", [])],
     }
 
 

@@ -16,6 +16,8 @@ FRONT_SOURCE = "127.255.254.1"
 PUBLISHED_HEADER = "x-twin-published"
 """Header of those connections: for the address of each gateway, that of its published range which
 Private Service Connect translates the source to (rule gateway.forwarded)."""
+_TO_PUBLISHED_SIDE = 6
+_UNRESERVED = "127.0."
 
 _EARLY = "envoy.extensions.http.early_header_mutation"
 _HTTP = "envoy.extensions.filters.http"
@@ -43,6 +45,7 @@ TYPES = {
     "lua_route": f"{_HTTP}.lua.v3.LuaPerRoute",
     "header_mutation": f"{_HTTP}.header_mutation.v3.HeaderMutation",
     "early_headers": f"{_EARLY}.header_mutation.v3.HeaderMutation",
+    "proxy_protocol": "envoy.extensions.filters.listener.proxy_protocol.v3.ProxyProtocol",
     "raw_buffer": "envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer",
     "upstream_tls": "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext",
     "downstream_tls": "envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext",
@@ -105,6 +108,24 @@ def translate_source(address: str) -> EnvoyJson:
     for word, value in words.items():
         code = code.replace(word, value)
     return script("gke.published", code)
+
+
+def published_side(address: str) -> str:
+    """Return where an internal gateway takes connections of Private Service Connect endpoints.
+
+    These begin with a PROXY protocol header that has the translated source, because no program can
+    send from an address of the published range (rule gateway.forwarded).
+
+    Args:
+        address: Address of the gateway, such as 127.32.1.1 for 127.38.1.1.
+    """
+    first, second, rest = address.split(".", 2)
+    return f"{first}.{int(second) + _TO_PUBLISHED_SIDE}.{rest}"
+
+
+def has_published_side(address: str) -> bool:
+    """Return whether a gateway has an address of its own."""
+    return not address.startswith(_UNRESERVED)
 
 
 def response(kind: str, version: str, resources: list[EnvoyJson]) -> EnvoyJson:

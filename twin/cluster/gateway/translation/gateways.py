@@ -19,6 +19,7 @@ from twin.cluster.gateway.translation.model import (
 )
 from twin.cluster.gateway.translation.objects import (
     GATEWAY_GROUP,
+    INTERNAL_CLASS,
     JsonObject,
     Key,
     Snapshot,
@@ -248,6 +249,7 @@ def model_of(key: Key, gateway: GatewayParts, only_region: str = "") -> GatewayM
         traffic_chains=gateway.traffic_chains,
         authorization=gateway.authorization,
         only_region=only_region,
+        is_internal=gateway.obj["spec"]["gatewayClassName"] == INTERNAL_CLASS,
     )
 
 

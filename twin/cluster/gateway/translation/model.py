@@ -266,3 +266,5 @@ class GatewayModel:
     """None if every request passes."""
     only_region: str = ""
     """The region whose clients reach the gateway; empty if all do."""
+    is_internal: bool = False
+    """Whether it is that of an internal load balancer, which can be published."""

@@ -11,6 +11,7 @@ from twin.providers.gcp.effects.node_pool import NodePoolEffect
 from twin.providers.gcp.effects.pubsub import MemberEffect, SubscriptionEffect, TopicEffect
 from twin.providers.gcp.effects.resource_policy import ResourcePolicyEffect
 from twin.providers.gcp.effects.secret_version import SecretEffect, SecretVersionEffect
+from twin.providers.gcp.effects.service_connections import ConnectionEffect
 from twin.providers.gcp.effects.tables import TableMemberEffect
 from twin.providers.gcp.effects.valkey import PolicyEffect, ValkeyEffect
 
@@ -22,8 +23,11 @@ _EFFECTS: dict[str, Effect] = {
     "bigquery/iamMember": TableMemberEffect(),
     "cloudrunv2/service": RunServiceEffect(),
     "compute/address": AddressEffect(),
+    "compute/forwardingRule": ConnectionEffect(),
     "compute/globalAddress": AddressEffect(),
+    "compute/regionNetworkEndpointGroup": ConnectionEffect(),
     "compute/resourcePolicy": ResourcePolicyEffect(),
+    "compute/serviceAttachment": ConnectionEffect(),
     "container/cluster": ClusterEffect(),
     "container/nodePool": NodePoolEffect(),
     "filestore/instance": FilestoreEffect(),

@@ -21,6 +21,7 @@ from twin.providers.gcp.effects.base import Effect, World
 from twin.providers.gcp.iam.principals import Principal
 from twin.providers.gcp.resources.identity import project_number
 from twin.providers.gcp.resources.references import ATTACHMENT, FORWARDING_RULE
+from twin.providers.gcp.resources.service_connections import connection_of
 from twin.toolchain import tool
 from twin.toolchain.python_environments import PythonEnvironment
 from twin.wire.property_values import CloudError, Json, as_list, as_object, get_path
@@ -216,7 +217,8 @@ def _start(paths: TwinPaths, record: Record, values: Json, place: Place) -> None
 def _gateways(paths: TwinPaths, settings: str) -> str:
     """Return the gateway behind each Private Service Connect endpoint, as a relay reads it.
 
-    On this machine, an endpoint has an address on which nothing listens (rule cloud.run.egress).
+    An endpoint's listener cannot refuse a connection while its gateway is lost, as Google's network
+    does, so the relay calls the gateway itself (rule cloud.run.egress).
 
     Args:
         paths: The twin.
@@ -229,7 +231,8 @@ def _gateways(paths: TwinPaths, settings: str) -> str:
     pairs: list[str] = []
     for rule in rules.values():
         attachment = attachments.get(relative_path(str(rule.inputs.get("target") or "")))
-        if attachment is None:
+        connection = None if attachment is None else connection_of(attachment, rule)
+        if attachment is None or connection is None or not connection.is_open:
             continue
         gateway = rules.get(relative_path(str(attachment.inputs.get("targetService"))))
         if gateway is None or not gateway.outputs.get("ipAddress"):

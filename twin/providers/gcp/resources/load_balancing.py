@@ -5,6 +5,7 @@ from typing import Any
 
 from cryptography.x509 import load_pem_x509_certificates
 
+from twin.providers.gcp.checks.suppress import relative_path
 from twin.providers.gcp.resources.references import (
     ATTACHMENT,
     FORWARDING_RULE,
@@ -19,6 +20,8 @@ from twin.world.store import Record, Store
 _NEG = "gcp:compute/regionNetworkEndpointGroup:RegionNetworkEndpointGroup"
 _BACKEND = "gcp:compute/backendService:BackendService"
 _PSC = "PRIVATE_SERVICE_CONNECT"
+_CONSUMERS = ("projectIdOrNum", "networkUrl", "endpointUrl")
+_MOST_ACCEPTED, _MOST_REJECTED = 5000, 64
 _PROXY_PURPOSES = ("REGIONAL_MANAGED_PROXY", "GLOBAL_MANAGED_PROXY")
 _LEAST_SECONDS = 30
 _CROSS_REGION = "globalL7ilb"
@@ -75,8 +78,82 @@ def check_attachment(inputs: Json, _project: str, store: Store, found: list[Link
             raise _invalid(
                 "resource.natSubnets", f"'{subnet.name}' is already used by '{users[0].id}'."
             )
-    if inputs.get("connectionPreference") not in ("ACCEPT_AUTOMATIC", "ACCEPT_MANUAL"):
-        raise _invalid("resource.connectionPreference", str(inputs.get("connectionPreference")))
+
+
+def check_consumers(inputs: Json, _project: str, store: Store, found: list[Link]) -> None:
+    """Reject consumer lists that Google rejects (rule cloud.psc-connection)."""
+    del store, found
+    preference = inputs.get("connectionPreference")
+    if preference not in ("ACCEPT_AUTOMATIC", "ACCEPT_MANUAL"):
+        raise _invalid("resource.connectionPreference", str(preference))
+    accepted = list(_objects(inputs.get("consumerAcceptLists")))
+    rejected = [str(each) for each in as_list(inputs.get("consumerRejectLists")) or []]
+    for name, entries, most in (
+        ("consumerAcceptLists", accepted, _MOST_ACCEPTED),
+        ("consumerRejectLists", rejected, _MOST_REJECTED),
+    ):
+        if len(entries) > most:
+            raise _invalid(f"resource.{name}", f"Must have at most {most} values.")
+    kinds = {"networkUrl" if "/" in each else "projectIdOrNum" for each in rejected}
+    for at, entry in enumerate(accepted):
+        given = [key for key in _CONSUMERS if entry.get(key)]
+        where = f"resource.consumerAcceptLists[{at}]"
+        if len(given) != 1:
+            raise _invalid(where, f"Must have one of {', '.join(_CONSUMERS)}.")
+        if given == ["endpointUrl"]:
+            raise _invalid(where, "The twin does not know the ID-based URIs of endpoints.")
+        kinds.update(given)
+    if len(kinds) > 1:
+        raise _invalid("resource.consumerAcceptLists", "Projects and networks cannot be mixed.")
+
+
+def check_endpoint(inputs: Json, _project: str, store: Store, found: list[Link]) -> None:
+    """Reject an endpoint that cannot name its service attachment (rule cloud.psc-endpoint)."""
+    value = str(inputs.get("target") or "")
+    if "/serviceAttachments/" not in value:
+        return
+    attachment = next(
+        (each.target for each in found if each.path == "target" and each.target), None
+    )
+    if attachment is None:
+        raise CloudError(404, f"The resource '{relative_path(value)}' was not found", "notFound")
+    region = last_segment(str(inputs.get("region")))
+    if _region(attachment) != region:
+        raise _invalid("resource.target", f"'{attachment.name}' is not in region {region}.")
+    if inputs.get("loadBalancingScheme") != "":
+        raise _invalid("resource.loadBalancingScheme", "Must be empty with a service attachment.")
+    own = _networks(store, [_target(found, "network")])
+    _check_other_network(store, attachment, own, "resource.network")
+    rule = _named(store, FORWARDING_RULE, attachment, "targetService")
+    has_global_access = rule is not None and rule.outputs.get("allowGlobalAccess") is True
+    if inputs.get("allowPscGlobalAccess") is True and not has_global_access:
+        text = f"The load balancer behind '{attachment.name}' has no global access."
+        raise _invalid("resource.allowPscGlobalAccess", text)
+    address = _target(found, "ipAddress")
+    if address is None:
+        return
+    if address.outputs.get("addressType") != "INTERNAL" or _region(address) != region:
+        text = f"'{address.name}' must be an internal address in region {region}."
+        raise _invalid("resource.IPAddress", text)
+    subnets = [each for each in store.find(SUBNETWORK) if _uses(store, address, each)]
+    if own and subnets and not _networks(store, subnets) & own:
+        raise _invalid("resource.IPAddress", f"'{address.name}' is in another network.")
+    for user in store.users(address.type, address.id):
+        if user.type == FORWARDING_RULE and last_segment(user.id) != inputs.get("name"):
+            text = f"'{address.name}' is already being used by '{user.id}'."
+            raise _invalid("resource.IPAddress", text)
+
+
+def _check_other_network(store: Store, attachment: Record, own: set[str], where: str) -> None:
+    published = _networks(
+        store, [each for each in store.find(SUBNETWORK) if _uses(store, attachment, each)]
+    )
+    for shared in own & published:
+        raise _invalid(
+            where,
+            f"'{shared}' is the network of '{attachment.name}': a consumer of the published "
+            "service must be in another VPC network.",
+        )
 
 
 def check_group(inputs: Json, _project: str, store: Store, found: list[Link]) -> None:
@@ -99,15 +176,7 @@ def check_group(inputs: Json, _project: str, store: Store, found: list[Link]) ->
     own = _networks(
         store, [link.target for link in found if link.path in ("network", "subnetwork")]
     )
-    published = _networks(
-        store, [each for each in store.find(SUBNETWORK) if _uses(store, attachment, each)]
-    )
-    for shared in own & published:
-        raise _invalid(
-            "resource.network",
-            f"'{shared}' is the network of '{attachment.name}': a consumer of the published "
-            "service must be in another VPC network.",
-        )
+    _check_other_network(store, attachment, own, "resource.network")
 
 
 def check_backends(inputs: Json, _project: str, store: Store, found: list[Link]) -> None:

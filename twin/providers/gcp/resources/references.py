@@ -135,7 +135,8 @@ _REFERENCES: dict[str, tuple[Reference, ...]] = {
         _SUB,
         _to("ipAddress", *_ADDRESSES, must_exist=False),
         _to("backendService", *_BACKENDS),
-        _to("target", *_PROXIES, ATTACHMENT, must_exist=False),
+        _to("target", *_PROXIES, must_exist=False),
+        _to("target", ATTACHMENT, blocks=False, must_exist=False),
     ),
     "compute/globalAddress": (_NET,),
     "compute/globalForwardingRule": (
@@ -148,7 +149,7 @@ _REFERENCES: dict[str, tuple[Reference, ...]] = {
     "compute/regionNetworkEndpointGroup": (
         _NET,
         _SUB,
-        _to("pscTargetService", ATTACHMENT, must_exist=False),
+        _to("pscTargetService", ATTACHMENT, blocks=False, must_exist=False),
         _to("cloudRun.service", RUN_SERVICE),
     ),
     "cloudrunv2/service": (
