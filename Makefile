@@ -67,6 +67,7 @@ test-running: $(READY) ## run the tests with the real engine, control plane and 
 soak: $(READY) ## run the tests that are too long for make test, or TESTS of them; writes docs/soak.md
 	@$(RUN) tools --with $(if $(filter tests/diffusion%,$(TESTS)),diffusion,$(if $(filter simulator/tests/running/engines%,$(TESTS)),sglang,$(if $(filter tests/optimization%,$(TESTS)),optimization,$(if $(filter tests/pipelines%,$(TESTS)),pipelines,xla))))
 	$(if $(filter tests/optimization%,$(TESTS)),@$(RUN) tools --with evaluation)
+	$(if $(if $(TESTS),$(filter tests/soak%,$(TESTS)),all),@$(RUN) tools --with checkov)
 	@$(BIN)/pytest -q --soak $(TESTS)
 
 lint: lint-style lint-types ## check formatting, ruff, pyright and layers
@@ -107,7 +108,7 @@ lock: $(READY) ## resolve requirements.lock and requirements-uv.lock again
 	@$(RUN) images lock
 
 release: $(READY) ## build wheels, plugin, checksums and SBOM of this commit twice, compare; writes build/release
-	@$(BIN)/python -m scripts.release
+	@$(BIN)/python -m scripts.release $(if $(SIGN),--sign '$(SIGN)')
 
 clean: ## remove all build outputs of this checkout; the twin must be down
 	@test ! -d build/twin || { echo "error: the twin is up; run make down first"; exit 2; }

@@ -1,8 +1,8 @@
-"""Signatures of OCI artifacts, as `cosign verify --key` checks them.
+"""Signatures as cosign checks them: of OCI artifacts with `verify --key`, of files `verify-blob`.
 
-A signature is an artifact of its own beside the signed one, under a tag made of its digest. Its one
-layer is the signed text, and the signature is in an annotation of that layer. Source:
-github.com/sigstore/cosign specs/SIGNATURE_SPEC.md, read 2026-11-24.
+The signature of an artifact is an artifact of its own beside the signed one, under a tag made of
+its digest. Its one layer is the signed text, and the signature is in an annotation of that layer.
+Source: github.com/sigstore/cosign specs/SIGNATURE_SPEC.md, read 2026-11-24.
 """
 
 import base64
@@ -63,16 +63,50 @@ class Signer:
                 "optional": None,
             }
         )
-        signature = self.sign(payload)
-        try:
-            self.public_key.verify(signature, payload, _ECDSA)
-        except InvalidSignature:
-            raise CommandError(
-                "--sign: the key's signature does not match its public key"
-            ) from None
-        encoded = base64.b64encode(signature).decode()
-        found = one_layer(payload, _PAYLOAD, layer_annotations={_SIGNATURE: encoded})
+        annotations = {_SIGNATURE: self.encoded_signature(payload)}
+        found = one_layer(payload, _PAYLOAD, layer_annotations=annotations)
         return found, f"{artifact.digest.replace(':', '-')}.sig"
+
+    def encoded_signature(self, text: bytes) -> str:
+        """Return the signature of a text in base64, as `cosign sign-blob --key` prints it.
+
+        Raises:
+            CommandError: The key made a signature that its public key does not accept.
+        """
+        signature = self.sign(text)
+        encoded = base64.b64encode(signature).decode()
+        if not is_signed(text, encoded, self.public_key):
+            raise CommandError("--sign: the key's signature does not match its public key")
+        return encoded
+
+
+def is_signed(text: bytes, encoded: str, public_key: ec.EllipticCurvePublicKey) -> bool:
+    """Return whether a signature in base64 is that of a text by the owner of a key."""
+    try:
+        public_key.verify(base64.b64decode(encoded, validate=True), text, _ECDSA)
+    except (InvalidSignature, ValueError):  # the second: it is not base64
+        return False
+    return True
+
+
+def public_key_of(option: str, file: Path) -> ec.EllipticCurvePublicKey:
+    """Return the public key of a PEM file.
+
+    Args:
+        option: Option that named the file, for messages.
+        file: The file.
+
+    Raises:
+        CommandError: It has no ECDSA P-256 key.
+    """
+    rule = "must be a PEM file with a public ECDSA P-256 key"
+    try:
+        found = _p256_key(file.read_bytes())
+    except OSError as error:
+        raise CommandError(f"{option}: {rule}, got '{file}': {error.strerror}") from None
+    if found is None:
+        raise CommandError(f"{option}: {rule}, got '{file}'")
+    return found
 
 
 def signer_of(key: str, connect: Callable[[str], Cloud]) -> Signer:
@@ -129,8 +163,12 @@ def _kms_signer(key: str, connect: Callable[[str], Cloud]) -> Signer:
 
 def _public_key(answer: dict[str, Any]) -> ec.EllipticCurvePublicKey | None:
     """Return the ECDSA P-256 key of an answer; `None` if it has another one, or none."""
+    return _p256_key(str(answer.get("pem", "")).encode())
+
+
+def _p256_key(pem: bytes) -> ec.EllipticCurvePublicKey | None:
     try:
-        found = load_pem_public_key(str(answer.get("pem", "")).encode())
+        found = load_pem_public_key(pem)
     except (ValueError, UnsupportedAlgorithm):
         return None
     return found if isinstance(found, ec.EllipticCurvePublicKey) and _is_p256(found) else None

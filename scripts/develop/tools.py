@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from scripts.check.checkov_environment import CHECKOV
 from scripts.develop.tools_lock import lock_tools
 from scripts.shared.tool_setup import ensure_environment, obtain_modules
 from scripts.terminal.console import CommandError
@@ -21,6 +22,7 @@ from twin.toolchain.python_environments import GUARDRAILS, XLA, PythonEnvironmen
 ENVIRONMENTS: dict[str, PythonEnvironment] = {
     one.word: one
     for one in (
+        CHECKOV,
         DIFFUSION,
         EVALUATION,
         GUARDRAILS,
@@ -48,11 +50,12 @@ def tools_group(
         str,
         typer.Option(
             "--with",
-            help="Also install: diffusion (the real image pipeline, 7 GiB), embeddings (for `bench"
-            " cache`, 100 MB), evaluation (lm-evaluation-harness, 200 MB), guardrails (NeMo"
-            " Guardrails, 230 MiB), optimization (LLM Compressor and PEFT, 6 GiB), pipelines"
-            " (Apache Beam, 800 MB), sglang (the parser of its arguments; vllm and 50 MiB), vllm"
-            " (the real engine, 6 GiB), xla (JAX, the TPU compiler; 1 GiB).",
+            help="Also install: checkov (a scanner of Kubernetes objects, 200 MB), diffusion (the"
+            " real image pipeline, 7 GiB), embeddings (for `bench cache`, 100 MB), evaluation"
+            " (lm-evaluation-harness, 200 MB), guardrails (NeMo Guardrails, 230 MiB), optimization"
+            " (LLM Compressor and PEFT, 6 GiB), pipelines (Apache Beam, 800 MB), sglang (the parser"
+            " of its arguments; vllm and 50 MiB), vllm (the real engine, 6 GiB), xla (JAX, the TPU"
+            " compiler; 1 GiB).",
         ),
     ] = "",
 ) -> None:

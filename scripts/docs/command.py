@@ -6,6 +6,7 @@ from pathlib import Path
 import typer
 
 from scripts.docs.abilities import abilities_page
+from scripts.docs.checkov import checkov_page
 from scripts.docs.cis import cis_page
 from scripts.docs.claims import claims_chart, claims_page
 from scripts.docs.cli import cli_page
@@ -82,6 +83,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "CONTRIBUTING.md": contributing_page,
     "components/gke_inference/__init__.pyi": public_names_stub,
     "twin/rules.md": rules_page,
+    "docs/checkov-findings.md": lambda: NOTICE + checkov_page(),
     "docs/cis-gke-benchmark.md": lambda: NOTICE + cis_page(),
     "docs/image-claims.md": image_claims_page,
     "docs/images/engine-model.svg": engine_plot,

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Final
 
 CHECKSUMS: Final = "SHA256SUMS"
+SIGNATURE: Final = "SHA256SUMS.sig"
+"""Signature of the list of checksums, in base64; a release may have none."""
 
 
 def checksum_of(file: Path) -> str:
@@ -14,9 +16,14 @@ def checksum_of(file: Path) -> str:
 
 
 def checksums_of(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 checksum of each file of a folder by name, without the list itself."""
+    """Return the SHA-256 checksum of each file of a folder by name.
+
+    The list itself and its signature are left out.
+    """
     return {
-        file.name: checksum_of(file) for file in sorted(folder.iterdir()) if file.name != CHECKSUMS
+        file.name: checksum_of(file)
+        for file in sorted(folder.iterdir())
+        if file.name not in (CHECKSUMS, SIGNATURE)
     }
 
 

@@ -1,8 +1,9 @@
 """The provenance of a release: an in-toto statement with SLSA's predicate, and how it is checked.
 
 The forms are those of "in-toto Attestation Framework, Statement v1" and "SLSA v1.0, Provenance".
-The statement has no time and no number of a run, so that two builds of a commit are equal. It is
-not signed: it says what was built from what, and `scripts.release.verify` checks that.
+The statement has no time and no number of a run, so that two builds of a commit are equal. It says
+what was built from what, and `scripts.release.verify` checks that. A signature is of the checksums,
+which have that of the statement.
 """
 
 import json
@@ -23,6 +24,9 @@ BUILD_TYPE: Final = "urn:gke-inference:make-release:v1"
 BUILDER: Final = "urn:gke-inference:checkout"
 """Whoever runs `make release` in a checkout; no build service vouches for it."""
 _LOCKS: Final = ("requirements.lock", "requirements-uv.lock")
+_PROJECT: Final = "pyproject.toml"
+STATED: Final = (_PROJECT, *_LOCKS)
+"""Files of a commit that a statement is made from."""
 _REPOSITORY: Final = "git:gke-inference"
 
 
@@ -30,11 +34,11 @@ def statement_of(sources: Path, commit: Commit, checksums: Mapping[str, str]) ->
     """Return the statement of a build.
 
     Args:
-        sources: Files of the commit.
+        sources: Files of the commit, at least those of `STATED`.
         commit: The commit that was built.
         checksums: SHA-256 checksum of each file of the release by name, without the statement.
     """
-    version = tomllib.loads((sources / "pyproject.toml").read_text())["project"]["version"]
+    version = tomllib.loads((sources / _PROJECT).read_text())["project"]["version"]
     return {
         "_type": STATEMENT,
         "subject": [
@@ -67,57 +71,57 @@ def write_statement(statement: Mapping[str, Any], folder: Path) -> None:
     (folder / PROVENANCE).write_text(text, encoding="utf-8")
 
 
-def check_statement(text: str, commit: Commit, checksums: Mapping[str, str]) -> None:
-    """Check a statement against a commit and against the files that it is about.
+def check_statement(text: str, wanted: Mapping[str, Any]) -> None:
+    """Check a statement against the one that a build would write.
 
     Args:
         text: The statement, as JSON.
-        commit: The commit that the files should come from.
-        checksums: SHA-256 checksum of each file of the release by name, without the statement.
+        wanted: What `statement_of` returns for the commit and the files.
 
     Raises:
-        CommandError: The statement is none, is of another build, or is about other files.
+        CommandError: The statement is none, is of another build, or is about other files; the
+            message names the first field that differs.
     """
     try:
-        statement: Any = json.loads(text)
+        got: Any = json.loads(text)
     except ValueError as error:
         raise CommandError(f"{PROVENANCE}: must be JSON, got {error}") from error
-    for path, wanted in (
-        ("_type", STATEMENT),
-        ("predicateType", PREDICATE),
-        ("predicate.buildDefinition.buildType", BUILD_TYPE),
-        ("predicate.runDetails.builder.id", BUILDER),
-        ("predicate.buildDefinition.externalParameters.commit", commit.sha),
-        ("predicate.buildDefinition.internalParameters.SOURCE_DATE_EPOCH", commit.seconds),
-    ):
-        _equal(path, wanted, _field(statement, path))
-    dependencies = _field(statement, "predicate.buildDefinition.resolvedDependencies")
-    sources: Any = cast(list[Any], dependencies)[:1] if isinstance(dependencies, list) else None
-    wanted_source = [{"uri": _REPOSITORY, "digest": {"gitCommit": commit.sha}}]
-    _equal("predicate.buildDefinition.resolvedDependencies.0", wanted_source, sources)
-    subjects = _subjects(_field(statement, "subject"))
-    for name in sorted({*checksums, *subjects}):
-        _equal(f"subject {name}", checksums.get(name, "no such file"), subjects.get(name))
-
-
-def _equal(path: str, wanted: object, got: object) -> None:
+    _check_equal(got, wanted, "")
     if got != wanted:
-        raise CommandError(f"{PROVENANCE}: {path}: must be {wanted}, got {got}")
+        raise CommandError(f"{PROVENANCE}: lists must have the entries of a build in its order")
 
 
-def _field(value: Any, path: str) -> Any:
-    """Return the field at a dotted path; None where it is missing."""
-    for key in path.split("."):
-        if not isinstance(value, dict):
-            return None
-        value = cast(dict[str, Any], value).get(key)
-    return value
+def _check_equal(got: Any, wanted: Any, path: str) -> None:
+    """Compare two values of JSON, down to the first field that differs."""
+    wanted_parts, got_parts = _parts(wanted), _parts(got)
+    if (
+        wanted_parts is None
+        or got_parts is None
+        or isinstance(got, dict) != isinstance(wanted, dict)
+    ):
+        if got != wanted:
+            place = path or "statement"
+            raise CommandError(
+                f"{PROVENANCE}: {place}: must be {_shown(wanted)}, got {_shown(got)}"
+            )
+        return
+    for name in sorted({*wanted_parts, *got_parts}):
+        below = f"{path}.{name}" if path else name
+        _check_equal(got_parts.get(name), wanted_parts.get(name), below)
 
 
-def _subjects(listed: Any) -> dict[str, object]:
-    """Return the SHA-256 checksum of each subject by name; an entry without one has None."""
-    if not isinstance(listed, list):
-        return {}
-    return {
-        str(_field(each, "name")): _field(each, "digest.sha256") for each in cast(list[Any], listed)
-    }
+def _parts(value: Any) -> dict[str, Any] | None:
+    """Return the fields of an object, or the entries of a list by `name`, `uri` or position."""
+    if isinstance(value, dict):
+        return cast(dict[str, Any], value)
+    if not isinstance(value, list):
+        return None
+    found: dict[str, Any] = {}
+    for position, each in enumerate(cast(list[Any], value)):
+        known = cast(dict[str, Any], each) if isinstance(each, dict) else {}
+        found[str(known.get("name") or known.get("uri") or position)] = each
+    return found
+
+
+def _shown(value: Any) -> str:
+    return "none" if value is None else json.dumps(value, sort_keys=True)[:200]

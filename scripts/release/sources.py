@@ -38,9 +38,9 @@ def head(repository: Path) -> Commit:
     return Commit(sha, int(seconds))
 
 
-def export(repository: Path, commit: Commit, folder: Path) -> None:
-    """Write the files of a commit to a folder."""
-    archive = _git(repository, "archive", "--format=tar", commit.sha)
+def export(repository: Path, commit: Commit, folder: Path, *names: str) -> None:
+    """Write the files of a commit to a folder: all, or those with these names."""
+    archive = _git(repository, "archive", "--format=tar", commit.sha, *names)
     with tarfile.open(fileobj=io.BytesIO(archive)) as files:
         files.extractall(folder, filter="data")
 

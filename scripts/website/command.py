@@ -60,15 +60,21 @@ def website(
         typer.Option(help="Add the site to this folder as the version --as, with a selector."),
     ] = None,
     version: Annotated[
-        str, typer.Option("--as", help="Version for --into: main, or a release such as 0.1.0.")
-    ] = "main",
+        str | None,
+        typer.Option(
+            "--as", help="Version for --into: main, or a release such as 0.1.0. Default: main."
+        ),
+    ] = None,
 ) -> None:
     """Build the documentation as a site with a search, in build/site/html.
 
     The pages are those of docs/, in the order of docs/README.md. The site makes no request to
     another host. With --into, it is one of several versions: publish that folder.
     """
-    check_version(version)
+    if version is not None:
+        if into is None:
+            raise CommandError("--as: must be given with --into, the folder with the versions")
+        check_version(version)
     if into is not None and serve:
         raise CommandError("--into: must not be given with --serve, which serves one version")
     if into is not None and not into.is_dir():
@@ -76,8 +82,9 @@ def website(
     with step("Building the site"):
         pages = build(FOLDER, has_versions=into is not None)
     if into is not None:
-        names = add_version(FOLDER / "html", into, version)
-        console.print(f"{pages} pages: {into / version}; {VERSIONS}: {', '.join(names)}")
+        name = version or "main"
+        names = add_version(FOLDER / "html", into, name)
+        console.print(f"{pages} pages: {into / name}; {VERSIONS}: {', '.join(names)}")
         return
     console.print(f"{pages} pages: {(FOLDER / 'html' / 'index.html').relative_to(REPOSITORY)}")
     if serve:

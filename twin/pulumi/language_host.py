@@ -89,7 +89,7 @@ class LanguageHost(_language_grpc.LanguageRuntimeServicer):
     def InstallDependencies(self, request: Any, context: Any) -> Iterator[Any]:
         """Install the requirements of a program; `make` has installed those of this repository."""
         try:
-            for output in user_programs.install(request.info):
+            for output in user_programs.install(request.info, is_plugin=request.is_plugin):
                 yield _language_pb2.InstallDependenciesResponse(stdout=output)
         except user_programs.ProgramError as error:
             context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(error))
@@ -137,12 +137,13 @@ class LanguageHost(_language_grpc.LanguageRuntimeServicer):
         """Run a policy pack or a component plugin as a child and pass its output on."""
         entry = str(Path(request.info.program_directory, request.info.entry_point))
         arguments: list[str] = list(request.args)
-        python = interpreter(request.info)
+        is_pack = request.kind == "analyzer"
+        python = interpreter(request.info, is_plugin=not is_pack)
         if not Path(python).exists():
             why = f"virtualenv: must be a virtual environment, there is no {python}"
             context.abort(grpc.StatusCode.FAILED_PRECONDITION, f"{entry}: {why}")
         argv = [python, "-u", entry, *arguments]
-        if request.kind == "analyzer":
+        if is_pack:
             argv[2:] = ["-m", "pulumi.policy", *arguments[:1], entry]
         with subprocess.Popen(
             argv,
@@ -177,13 +178,16 @@ def _output_of(child: subprocess.Popen[bytes]) -> Iterator[Any]:
             yield answer
 
 
-def interpreter(info: Any) -> str:
+def interpreter(info: Any, *, is_plugin: bool = False) -> str:
     """Return the Python interpreter for a plugin: its `virtualenv`, or else this one.
 
     Args:
         info: `ProgramInfo` of the plugin; a relative `virtualenv` is below its root.
+        is_plugin: Whether it is a component plugin, which `pulumi plugin install` gives one.
     """
     named = user_programs.chosen_environment(info)
+    if named is None and is_plugin and user_programs.plugin_environment(info).exists():
+        named = user_programs.plugin_environment(info)
     return sys.executable if named is None else str(named / "bin" / "python")
 
 

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -40,6 +41,10 @@ def is_own(info: Any) -> bool:
     return False
 
 
+_PLUGIN_ENVIRONMENT = "venv"
+"""The virtual environment of a plugin that names none, as the official host has it."""
+
+
 def chosen_environment(info: Any) -> Path | None:
     """Return the virtual environment that a program names, or None.
 
@@ -47,7 +52,20 @@ def chosen_environment(info: Any) -> Path | None:
         info: `ProgramInfo`; a relative `virtualenv` is below its root.
     """
     chosen = dict(info.options).get("virtualenv")
-    return Path(info.root_directory or info.program_directory, chosen) if chosen else None
+    return _root(info) / chosen if chosen else None
+
+
+def plugin_environment(info: Any) -> Path:
+    """Return the virtual environment of a component plugin, which may not exist.
+
+    Args:
+        info: `ProgramInfo` of the plugin.
+    """
+    return chosen_environment(info) or _root(info) / _PLUGIN_ENVIRONMENT
+
+
+def _root(info: Any) -> Path:
+    return Path(info.root_directory or info.program_directory)
 
 
 def interpreter(info: Any, environment: Mapping[str, str]) -> str:
@@ -135,15 +153,20 @@ def report(engine: str, message: str) -> None:
         )
 
 
-def install(info: Any) -> Iterator[bytes]:
+def install(info: Any, *, is_plugin: bool = False) -> Iterator[bytes]:
     """Create the virtual environment that a program names, and install its requirements.
 
-    Yields the output of the programs.
+    A component plugin has one even if it names none, and is installed there as a package if it can
+    be built. Yields the output of the programs.
+
+    Args:
+        info: `ProgramInfo` of the program.
+        is_plugin: Whether it is a component plugin.
 
     Raises:
         ProgramError: One of them failed; or the program needs another tool than pip.
     """
-    named = chosen_environment(info)
+    named = plugin_environment(info) if is_plugin else chosen_environment(info)
     if named is None or is_own(info):
         return
     toolchain = dict(info.options).get("toolchain") or "pip"
@@ -152,13 +175,15 @@ def install(info: Any) -> Iterator[bytes]:
             f"runtime.options.toolchain: must be pip on the twin, got {toolchain!r}; create "
             f"{named} yourself"
         )
-    root = Path(info.root_directory or info.program_directory)
+    root = _root(info)
     python = named / "bin" / "python"
     steps: list[list[str]] = []
     if not python.exists():
         steps.append([sys.executable, "-m", "venv", str(named)])
+    pip = [str(python), "-m", "pip", "install", "--disable-pip-version-check"]
+    if is_plugin and _is_buildable(root):
+        steps.append([*pip, "."])
     if (root / "requirements.txt").exists():
-        pip = [str(python), "-m", "pip", "install", "--disable-pip-version-check"]
         steps.append([*pip, "-r", "requirements.txt"])
     for step in steps:
         ran = subprocess.run(
@@ -167,6 +192,12 @@ def install(info: Any) -> Iterator[bytes]:
         yield ran.stdout
         if ran.returncode:
             raise ProgramError(f"{' '.join(step)}: ended with exit code {ran.returncode}")
+
+
+def _is_buildable(root: Path) -> bool:
+    """Return whether pip can build a package from a folder: it names a build system."""
+    project = root / "pyproject.toml"
+    return project.exists() and "build-system" in tomllib.loads(project.read_text("utf-8"))
 
 
 def _activated(python: str, environment: Mapping[str, str]) -> dict[str, str]:

@@ -215,6 +215,7 @@ def test_the_parts_of_a_nightly_run_have_every_soak_test_once():
         ("tests/optimization", "optimization"),
         ("tests/optimization", "evaluation"),
         ("tests/pipelines", "pipelines"),
+        ("tests/contract tests/soak", "checkov"),
         ("tests/xla tests/unit", "xla"),
     ],
 )

@@ -37,7 +37,7 @@ def change_one_byte(file):
 
 def refusal(folder, commit=COMMIT):
     with pytest.raises(CommandError) as refused:
-        verify.check_files(folder, commit)
+        verify.check_files(folder, commit, folder.parent / "sources")
     said = str(refused.value)
     assert "\n" not in said
     return said
@@ -65,7 +65,11 @@ def test_a_statement_names_the_commit_the_locks_and_every_file(release):
 
 
 def test_untouched_files_are_accepted(release):
-    assert {*verify.check_files(release, COMMIT)} == {WHEEL, "images.json", PROVENANCE}
+    assert {*verify.check_files(release, COMMIT, release.parent / "sources")} == {
+        WHEEL,
+        "images.json",
+        PROVENANCE,
+    }
 
 
 @pytest.mark.parametrize("name", [WHEEL, "images.json", PROVENANCE])
@@ -86,18 +90,18 @@ def test_a_changed_list_of_checksums_is_refused(release):
 def test_a_changed_wheel_with_a_new_checksum_is_refused_by_the_provenance(release):
     change_one_byte(release / WHEEL)
     write_checksums(release)
-    assert refusal(release).startswith(f"{PROVENANCE}: subject {WHEEL}: must be ")
+    assert refusal(release).startswith(f"{PROVENANCE}: subject.{WHEEL}.digest.sha256: must be ")
 
 
 def test_a_file_that_is_missing_or_new_is_refused(release):
     (release / "more.whl").write_text("more")
     assert refusal(release).startswith("more.whl: the checksum must be none")
     write_checksums(release)
-    assert refusal(release).startswith(f"{PROVENANCE}: subject more.whl: must be ")
+    assert refusal(release).startswith(f"{PROVENANCE}: subject.more.whl: must be {{")
     (release / "more.whl").unlink()
     (release / WHEEL).unlink()
     write_checksums(release)
-    assert "must be no such file, got" in refusal(release)
+    assert f"subject.{WHEEL}: must be none, got" in refusal(release)
     (release / PROVENANCE).unlink()
     assert refusal(release).endswith(f"must have {PROVENANCE}, got no such file")
 
@@ -109,6 +113,7 @@ def test_a_file_that_is_missing_or_new_is_refused(release):
         "predicateType",
         "predicate.buildDefinition.buildType",
         "predicate.buildDefinition.externalParameters.commit",
+        "predicate.buildDefinition.externalParameters.version",
         "predicate.buildDefinition.internalParameters.SOURCE_DATE_EPOCH",
         "predicate.buildDefinition.resolvedDependencies",
         "predicate.runDetails.builder.id",
@@ -127,8 +132,19 @@ def test_a_statement_of_another_build_is_refused_by_its_field(release, path, val
     assert refusal(release).startswith(f"{PROVENANCE}: {path}")
 
 
+def test_an_entry_that_is_there_twice_is_refused(release):
+    other = {"name": "images.json", "digest": {"sha256": "0" * 64}}
+    rewrite(release, lambda statement: statement["subject"].insert(1, other))
+    assert refusal(release) == f"{PROVENANCE}: lists must have the entries of a build in its order"
+
+
+def test_a_lock_of_another_content_is_refused(release):
+    (release.parent / "sources" / "requirements.lock").write_text("a==2\n")
+    assert "resolvedDependencies.git:gke-inference#requirements.lock.digest" in refusal(release)
+
+
 def test_files_of_another_commit_are_refused(release):
-    assert "externalParameters.commit: must be ffff" in refusal(release, Commit("f" * 40, 1))
+    assert 'externalParameters.commit: must be "ffff' in refusal(release, Commit("f" * 40, 1))
 
 
 def test_what_is_no_json_or_no_object_is_refused(release):
@@ -153,7 +169,14 @@ def test_files_that_agree_with_each_other_are_refused_by_a_build_of_the_commit(
 
 
 def test_one_command_checks_a_folder(release, monkeypatch, capsys):
+    def export(_repository, _commit, folder, *names):
+        for name in names:
+            file = release.parent / "sources" / name
+            if file.exists():
+                (folder / name).write_bytes(file.read_bytes())
+
     monkeypatch.setattr(verify, "head", lambda _repository: COMMIT)
+    monkeypatch.setattr(verify, "export", export)
     monkeypatch.setattr("sys.argv", ["verify", str(release)])
     with pytest.raises(SystemExit) as ended:
         verify.main()

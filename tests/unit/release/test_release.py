@@ -57,8 +57,12 @@ def test_uncommitted_changes_are_refused_by_name(repository):
 
 
 def test_a_plugin_archive_depends_only_on_names_contents_and_the_time_of_the_commit(tmp_path):
+    linked = tmp_path / "elsewhere"
+    linked.mkdir()
+    (linked / "main.py").write_text("main")
     for folder, names, mode in (("a", ("z.py", "b.py"), 0o600), ("c", ("b.py", "z.py"), 0o755)):
         (tmp_path / folder / "package").mkdir(parents=True)
+        (tmp_path / folder / "package" / "linked").symlink_to(linked)
         (tmp_path / folder / "pyproject.toml").write_text('[project]\nversion = "1.2.3"\n')
         for name in names:
             (tmp_path / folder / "package" / name).write_text(name)
@@ -66,7 +70,12 @@ def test_a_plugin_archive_depends_only_on_names_contents_and_the_time_of_the_com
     archive = write_archive(tmp_path / "a", tmp_path, SECONDS)
     assert archive.name == "pulumi-resource-gke-inference-v1.2.3.tar.gz"
     with tarfile.open(archive) as packed:
-        assert packed.getnames() == ["package/b.py", "package/z.py", "pyproject.toml"]
+        assert packed.getnames() == [
+            "package/b.py",
+            "package/linked/main.py",
+            "package/z.py",
+            "pyproject.toml",
+        ]
         assert {(each.mtime, each.mode, each.uname) for each in packed} == {(SECONDS, 0o644, "")}
     content = archive.read_bytes()
     assert write_archive(tmp_path / "c", tmp_path, SECONDS).read_bytes() == content
@@ -198,7 +207,7 @@ def test_two_builds_of_this_commit_are_equal_and_complete(tmp_path):
     plugin = f"pulumi-resource-{NAME}-v{VERSION}.tar.gz"
     sboms = {name_of(each.target) for each in builds().values()}
     assert set(checksums_of(tmp_path)) == {*wheels, plugin, "images.json", SBOM, PROVENANCE, *sboms}
-    assert {*check_files(tmp_path, head(REPOSITORY))} == {*checksums_of(tmp_path)}
+    assert {*check_files(tmp_path, head(REPOSITORY), REPOSITORY)} == {*checksums_of(tmp_path)}
     with zipfile.ZipFile(tmp_path / f"gke_inference-{VERSION}-py3-none-any.whl") as wheel:
         assert {name.split("/")[0] for name in wheel.namelist()} == {
             *("infra", "policies", "scripts", f"gke_inference-{VERSION}.dist-info")

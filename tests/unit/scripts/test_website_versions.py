@@ -57,6 +57,11 @@ def test_a_folder_of_versions_that_is_a_file_is_refused_before_the_site_is_built
         website(into=file)
 
 
+def test_a_version_without_the_folder_for_it_is_refused():
+    with pytest.raises(CommandError, match=r"^--as: must be given with --into, "):
+        website(version="0.1.0")
+
+
 def test_the_search_leaves_out_the_contents_and_notes_for_maintainers(tmp_path):
     assemble(REPOSITORY, tmp_path, has_versions=True)
     pages = tmp_path / "docs"

@@ -10,7 +10,7 @@ import yaml
 
 from twin.host.paths import REPOSITORY
 from twin.pulumi import language_host
-from twin.pulumi.language_host import LanguageHost
+from twin.pulumi.language_host import LanguageHost, interpreter
 
 SDK = "an_sdk_of_this_test"
 
@@ -121,6 +121,15 @@ def test_a_plugin_runs_with_the_virtual_environment_that_it_names(pack):
     python.chmod(0o755)
     output, code = _output(_plugin(pack, toolchain="pip", virtualenv="../venv"))
     assert (output.splitlines()[0], code) == ("chosen", 0)
+
+
+def test_an_installed_plugin_runs_in_its_own_environment_and_a_policy_pack_does_not(pack):
+    python = pack / "venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\necho own\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    assert _output(_plugin(pack))[0].splitlines()[0] == "own"
+    assert interpreter(_plugin(pack).info) == sys.executable
 
 
 def test_a_virtual_environment_that_is_not_there_is_named(pack):

@@ -184,10 +184,10 @@ def test_the_program_of_this_repository_is_known_in_any_checkout(project):
         assert user_programs.is_own(pb.ProgramInfo(root_directory=str(folder))) is is_own
 
 
-def install(project, **options):
-    """Run `pulumi install`; return what it prints."""
+def install(project, *, is_plugin=False, **options):
+    """Run `pulumi install`, or `pulumi plugin install`; return what it prints."""
     info = request_of(project, **options).info
-    request = pb.InstallDependenciesRequest(info=info)
+    request = pb.InstallDependenciesRequest(info=info, is_plugin=is_plugin)
     return b"".join(
         each.stdout for each in LanguageHost("").InstallDependencies(request, Context())
     )
@@ -214,6 +214,24 @@ def test_an_installation_that_fails_says_which_program_did(project):
         f"FAILED_PRECONDITION: {project}/venv/bin/python -m pip install "
         "--disable-pip-version-check -r requirements.txt: ended with exit code 1"
     )
+
+
+@pytest.mark.parametrize(
+    ("manifest", "installed"),
+    [
+        ('[build-system]\nrequires = ["hatchling"]\n', b"."),
+        ("[tool.other]\n", b"-r requirements.txt"),
+    ],
+)
+def test_a_plugin_that_names_no_environment_has_one_with_its_package(project, manifest, installed):
+    environment(project / "venv")
+    (project / "venv" / "bin" / "python").write_text('#!/bin/sh\necho "$@"\n')
+    (project / "pyproject.toml").write_text(manifest)
+    if installed != b".":
+        (project / "requirements.txt").write_text("")
+    printed = install(project, is_plugin=True)
+    assert printed == b"-m pip install --disable-pip-version-check " + installed + b"\n"
+    assert install(project) == b""  # a program that names none runs in the active one
 
 
 def test_another_tool_than_pip_is_refused(project):
