@@ -189,8 +189,6 @@ def test_weights_for_a_tpu_have_the_formats_that_its_programs_are_compiled_for(b
     assert run("-c", _MISFITS, base).splitlines() == ["bfloat16", "bfloat16 float32", "float32"]
 
 
-# a server of its own; the next test encodes, and tests/running/diffusion has the response
-@pytest.mark.soak
 def test_the_response_is_an_mp4_file_with_all_frames(start, base, compiled, tmp_path):
     server = start(**options(base)).ready()
     status, file, headers = server.post("/v1/videos/sync", prompt="a red bicycle", seed=7)
