@@ -5,11 +5,19 @@ import subprocess
 
 import pytest
 
+from tests.diffusion.warm import WARM, environment
 from tests.running.diffusion.conftest import Server
-from twin.engines.image_pipeline import DIFFUSION, environment
+from twin.engines.image_pipeline import DIFFUSION
 from twin.host.paths import REPOSITORY
 
 SIZE = 32
+
+
+@pytest.fixture(scope="package", autouse=True)
+def warm():
+    """The process with the packages ends after the last test."""
+    yield
+    WARM.stop()
 
 
 def pytest_collection_modifyitems(items):
@@ -24,7 +32,7 @@ def pytest_collection_modifyitems(items):
 def run(*arguments):
     """Run a program where the pipeline's packages are."""
     answer = subprocess.run(
-        [DIFFUSION.python(), *map(str, arguments)],
+        [WARM.python(), *map(str, arguments)],
         capture_output=True,
         text=True,
         check=False,
@@ -35,7 +43,7 @@ def run(*arguments):
     return answer.stdout
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def tiny(tmp_path_factory):
     """A folder with a tiny pipeline and two adapters of it."""
     folder = tmp_path_factory.mktemp("tiny")
@@ -43,7 +51,7 @@ def tiny(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def settings(tiny):
     return {
         "adapters": {"comic": str(tiny / "adapters" / "comic")},
@@ -57,7 +65,7 @@ def settings(tiny):
     }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def compiled(tiny, settings):
     """What `compile` says; the programs are in the settings' folder."""
     file = tiny / "compile.json"
@@ -75,7 +83,7 @@ def start(tmp_path_factory, settings):
         started.append(
             Server(
                 tmp_path_factory.mktemp("server"),
-                python=[DIFFUSION.python(), "-m", "diffusion"],
+                python=[WARM.python(), "-m", "diffusion"],
                 environment=environment(),
                 **{**settings, **changed},
             )

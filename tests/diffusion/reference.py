@@ -2,8 +2,8 @@
 """Generates with diffusers' own pipeline what the server was asked.
 
 It runs where diffusers is, not where the tests are. With `--cache`, it prints how many steps reused
-the blocks behind the first. With `--expected-after`, the picture is the one that the denoiser
-expects after that step.
+the blocks behind the first. With `--expected-after`, it also writes the picture that the denoiser
+expects after that step to the file `--expected`.
 """
 
 import argparse
@@ -23,6 +23,7 @@ parser.add_argument("--steps", type=int, default=2)
 parser.add_argument("--sigma", type=float, action="append")
 parser.add_argument("--cache", type=float)
 parser.add_argument("--expected-after", type=int)
+parser.add_argument("--expected")
 given = parser.parse_args()
 
 pipeline = FluxPipeline.from_pretrained(given.folder)
@@ -55,12 +56,12 @@ picture = pipeline(
     max_sequence_length=16,
     generator=torch.Generator().manual_seed(given.seed),
 ).images[0]
+picture.save(given.out)
 if given.expected_after is not None:
     packed, scale = expected[given.expected_after - 1], pipeline.vae.config
     latents = pipeline._unpack_latents(packed, given.size, given.size, pipeline.vae_scale_factor)
     with torch.no_grad():
         pixels = pipeline.vae.decode(latents / scale.scaling_factor + scale.shift_factor).sample
-    picture = pipeline.image_processor.postprocess(pixels)[0]
-picture.save(given.out)
+    pipeline.image_processor.postprocess(pixels)[0].save(given.expected)
 if given.cache is not None:
     sys.stdout.write(f"{given.steps - len(computed)}\n")

@@ -1,10 +1,11 @@
 # pyright: reportMissingImports=false
 """Generates with diffusers' own pipeline of Wan the frames that the server was asked for.
 
-It runs where diffusers is, not where the tests are.
+It runs where diffusers is, not where the tests are. Each video has a file, `out`.
 """
 
 import argparse
+import json
 
 import numpy as np
 import torch
@@ -12,33 +13,31 @@ from diffusers import WanPipeline
 
 parser = argparse.ArgumentParser()
 parser.add_argument("folder")
-parser.add_argument("out")
 parser.add_argument("seed", type=int)
 parser.add_argument("width", type=int)
 parser.add_argument("height", type=int)
-parser.add_argument("frames", type=int)
-parser.add_argument("--steps", type=int, required=True)
-parser.add_argument("--guidance", type=float, required=True)
-parser.add_argument("--negative", default="")
-parser.add_argument("--adapter", action="append", default=[])
-parser.add_argument("--weight", type=float, action="append")
+parser.add_argument("videos", type=json.loads)
 given = parser.parse_args()
 
 pipeline = WanPipeline.from_pretrained(given.folder)
 pipeline.set_progress_bar_config(disable=True)
-for at, folder in enumerate(given.adapter):
-    pipeline.load_lora_weights(folder, adapter_name=f"a{at}")
-if given.weight:
-    pipeline.set_adapters([f"a{at}" for at in range(len(given.adapter))], given.weight)
-video = pipeline(
-    "a red bicycle",
-    negative_prompt=given.negative,
-    height=given.height,
-    width=given.width,
-    num_frames=given.frames,
-    num_inference_steps=given.steps,
-    guidance_scale=given.guidance,
-    max_sequence_length=16,
-    generator=torch.Generator().manual_seed(given.seed),
-).frames[0]
-np.save(given.out, np.round(np.asarray(video) * 255).astype(np.uint8))
+for video in given.videos:
+    adapters = video.get("adapters", {})
+    for name, (folder, _) in adapters.items():
+        pipeline.load_lora_weights(folder, adapter_name=name)
+    if adapters:
+        pipeline.set_adapters(list(adapters), [weight for _, weight in adapters.values()])
+    frames = pipeline(
+        "a red bicycle",
+        negative_prompt=video["negative"],
+        height=given.height,
+        width=given.width,
+        num_frames=video["frames"],
+        num_inference_steps=video["steps"],
+        guidance_scale=video["guidance"],
+        max_sequence_length=16,
+        generator=torch.Generator().manual_seed(given.seed),
+    ).frames[0]
+    np.save(video["out"], np.round(np.asarray(frames) * 255).astype(np.uint8))
+    if adapters:
+        pipeline.unload_lora_weights()

@@ -21,9 +21,9 @@ def reference(tiny, out, *options):
 
 
 @pytest.fixture(scope="module")
-def caching(start):
-    options = {"adapters": {}, "max_batch": 2, "programs_folder": "", "steps": STEPS}
-    return start(step_cache=0.3, **options).ready()
+def caching(start, compiled):
+    """A server that caches; it reads encoders and decoders, and compiles its steps."""
+    return start(adapters={}, step_cache=0.3, steps=STEPS).ready()
 
 
 def test_steps_reuse_blocks_where_diffusers_own_cache_does(caching, tiny, tmp_path):

@@ -17,7 +17,7 @@ from PIL import Image
 from tests.diffusion.conftest import SIZE, run
 from tests.diffusion.test_real_pipeline import ask
 from tests.diffusion.versions import push
-from twin.engines.image_pipeline import DIFFUSION, environment
+from tests.diffusion.warm import WARM, environment
 from twin.host.paths import REPOSITORY
 from workloads.engine.weights_manifest import CURRENT_NAME, MANIFEST_NAME, Current
 
@@ -35,7 +35,7 @@ WEIGHTS = "pytorch_lora_weights.safetensors"
 @contextmanager
 def training(own: Path, until: Path) -> Generator["subprocess.Popen[bytes]"]:
     """Run a training; yield its process once it has written a file."""
-    argv = [DIFFUSION.python(), "-m", "diffusion", "train", "--config", own / "train.json"]
+    argv = [WARM.python(), "-m", "diffusion", "train", "--config", own / "train.json"]
     with subprocess.Popen(
         list(map(str, argv)),
         cwd=REPOSITORY,

@@ -75,12 +75,19 @@ def user(tmp_path_factory):
     daemon.shut_down(paths)
 
 
-def test_a_run_attaches_the_twins_own_and_with_official_what_is_installed(user):
-    for options, attached in ([], []), (["--official"], ALL):
-        text = user.run("preview", "--stack", "local", *options)
-        assert TO_CREATE in text
-        assert "using pulumi-" not in text  # a warning about a plugin from somewhere else
-        assert user.started() == attached
+@pytest.mark.parametrize(
+    ("options", "attached"),
+    [
+        # every other preview of this folder attaches the twin's own
+        pytest.param([], [], id="by default", marks=pytest.mark.soak),
+        pytest.param(["--official"], ALL, id="official"),
+    ],
+)
+def test_a_run_attaches_the_twins_own_and_with_official_what_is_installed(user, options, attached):
+    text = user.run("preview", "--stack", "local", *options)
+    assert TO_CREATE in text
+    assert "using pulumi-" not in text  # a warning about a plugin from somewhere else
+    assert user.started() == attached
 
 
 @pytest.mark.soak  # tests/unit has what `env` prints; the test above runs the same plugins

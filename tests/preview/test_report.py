@@ -50,8 +50,15 @@ def seen(browser, page, *, width, dark):
     return asyncio.run(look())
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize(
+    ("width", "dark"),
+    [
+        pytest.param(390, False, id="narrow"),
+        pytest.param(1280, True, id="wide and dark"),
+        pytest.param(390, True, id="narrow and dark", marks=pytest.mark.soak),
+        pytest.param(1280, False, id="wide", marks=pytest.mark.soak),
+    ],
+)
 def test_a_browser_shows_it_whole_readable_and_from_one_file(browser, page, width, dark):
     found = seen(browser, page, width=width, dark=dark)
     assert found["asked"] == [page.as_uri()]

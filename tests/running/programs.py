@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from twin.host.paths import REPOSITORY
+from twin.tests.eventually import pause
 
 LIMIT = 30.0
 _WORDS = (b'"serving"', b'"working"')
@@ -19,10 +20,11 @@ _WORDS = (b'"serving"', b'"working"')
 
 def until(condition: Callable[[], Any], seconds: float = LIMIT) -> None:
     """Wait until a condition holds."""
-    end = time.monotonic() + seconds
+    began = time.monotonic()
     while not condition():
-        assert time.monotonic() < end, f"not true within {seconds} s"
-        time.sleep(0.02)
+        waited = time.monotonic() - began
+        assert waited < seconds, f"not true within {seconds} s"
+        time.sleep(pause(waited))
 
 
 class Program:

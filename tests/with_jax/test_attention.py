@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from kernels.attention import attention
 from kernels.shapes import Blocks
 
+from tests.with_jax.length import examples
+
 
 def exact(q, k, v, *, causal, segments=None, scale=None):
     """Attention in float64, written out."""
@@ -106,13 +108,13 @@ def check(call, interpret):
     )
 
 
-@settings(max_examples=12, deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(4), deadline=None, derandomize=True, database=None)
 @given(call=calls())
 def test_the_kernel_gives_what_float64_gives_at_any_length_mask_and_grouping(call):
     check(call, interpret=True)
 
 
-@settings(max_examples=8, deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(3), deadline=None, derandomize=True, database=None)
 @given(call=calls())
 def test_other_platforms_give_the_same_by_plain_xla(call):
     check(call, interpret=None)

@@ -7,6 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernels.rotary import FORMS, best_form, half_split, heads_first, permute_projection, rotary
 
+from tests.with_jax.length import examples
+
 
 def tables(positions, size):
     """Cosines and sines of positions, each angle twice, in float64."""
@@ -53,7 +55,7 @@ inputs = {
 }
 
 
-@settings(max_examples=10, deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(4), deadline=None, derandomize=True, database=None)
 @given(**inputs, form=st.sampled_from(FORMS))
 def test_every_form_turns_pairs_as_complex_numbers_do(
     form, positions, size, dtype, with_norm, seed
@@ -68,7 +70,7 @@ def test_every_form_turns_pairs_as_complex_numbers_do(
     np.testing.assert_allclose(np.asarray(got, np.float64), wanted, **TOLERANCE[dtype])
 
 
-@settings(max_examples=6, deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(3), deadline=None, derandomize=True, database=None)
 @given(**inputs, interpret=st.sampled_from([True, None]), flat=st.booleans())
 def test_a_projection_is_normed_turned_and_transposed_in_one(
     positions, size, dtype, with_norm, seed, interpret, flat

@@ -1,4 +1,4 @@
-"""The tests of `tests/with_jax/`, which need JAX, each file in a process that has it."""
+"""The tests of `tests/with_jax/`, which need JAX, in a process that has it."""
 
 import subprocess
 import sys
@@ -13,11 +13,13 @@ pytestmark = [pytest.mark.needs_tools, pytest.mark.needs_xla, pytest.mark.timeou
 _INSIDE = REPOSITORY / "tests" / "with_jax"
 
 
-@pytest.mark.parametrize("file", sorted(file.name for file in _INSIDE.glob("test_*.py")))
-def test_what_needs_jax_passes_where_jax_is(file: str) -> None:
-    argv = [XLA.python(), "-m", "pytest", "-q", "-p", "no:cacheprovider", str(_INSIDE / file)]
+@pytest.mark.parametrize("length", ["short", pytest.param("full", marks=pytest.mark.soak)])
+def test_what_needs_jax_passes_where_jax_is(length: str) -> None:
+    """The full length has more examples of each property, and both generations of TPUs."""
+    argv = [XLA.python(), "-m", "pytest", "-q", "-p", "no:cacheprovider", str(_INSIDE)]
+    environment = xla_environment({"TEST_LENGTH": length})
     answer = subprocess.run(
-        argv, capture_output=True, text=True, check=False, cwd=REPOSITORY, env=xla_environment()
+        argv, capture_output=True, text=True, check=False, cwd=REPOSITORY, env=environment
     )
     assert answer.returncode == 0, answer.stdout[-6000:] + answer.stderr[-2000:]
 

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from twin.engines.image_pipeline import DIFFUSION, environment
+from tests.diffusion.warm import WARM, environment
 from twin.host.paths import REPOSITORY
 
 TOKEN = "the worker's own"
@@ -107,7 +107,7 @@ class Cluster:
         self._mount(prefix, own / "images")
         training["images"] = str(own / "images" / prefix)
         (own / "train.json").write_text(json.dumps(training))
-        mounted = {"python3": DIFFUSION.python(), "/etc/train/train.json": own / "train.json"}
+        mounted = {"python3": WARM.python(), "/etc/train/train.json": own / "train.json"}
         with (own / "log").open("wb") as log:
             return subprocess.Popen(
                 [str(mounted.get(word, word)) for word in container["command"]],

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from tests.diffusion.conftest import SIZE, pytest_collection_modifyitems, run
+from tests.diffusion.conftest import SIZE, pytest_collection_modifyitems, run, warm
 from tests.diffusion.versions import push
+from tests.diffusion.warm import WARM, environment
 from tests.running.diffusion.conftest import Server
 from tests.running.personal.world import World
-from twin.engines.image_pipeline import DIFFUSION, environment
 from twin.engines.stream_worker import personal_environment
 
-__all__ = ["pytest_collection_modifyitems"]
+__all__ = ["pytest_collection_modifyitems", "warm"]
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def server(tmp_path: Path, tiny: Path) -> Iterator[Any]:
     (tmp_path / "server").mkdir()
     made = Server(
         tmp_path / "server",
-        python=[DIFFUSION.python(), "-m", "diffusion"],
+        python=[WARM.python(), "-m", "diffusion"],
         environment=environment(),
         folder=str(tiny),
         live_adapters=str(tmp_path / "world" / "shared" / "flux" / "live-adapters"),

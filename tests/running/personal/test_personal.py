@@ -27,7 +27,7 @@ TRAINING = {
     "prompt": PROMPTS[0],
     "rank": 4,
     "size": f"{SIZE}x{SIZE}",
-    "steps": 3000,
+    "steps": 1000,
     "text_encoder_bits": 16,
     "text_tokens": 16,
 }

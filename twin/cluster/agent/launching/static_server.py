@@ -1,7 +1,6 @@
 """The web server of the model catalogue, in place of nginx.
 
-`python -m twin.cluster.agent.launching.static_server ADDRESS MOUNTS`, where MOUNTS is a
-JSON object of mount path to folder.
+`python -P static_server.py ADDRESS MOUNTS`, where MOUNTS is a JSON object of mount path to folder.
 
 Its configuration is parsed as nginx parses it, so an unknown or misplaced directive ends the
 server. It serves one `server` block with `listen`, `default_type` and `location [=] PATH`; a

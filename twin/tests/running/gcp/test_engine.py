@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from twin.host import processes
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.server import serve
 from twin.pulumi.environment import process_environment, pulumi_environment
+from twin.pulumi.warm_hosts import WarmHosts
 from twin.toolchain import ToolError, tool
 from twin.world.capacity import World
 from twin.world.store import Store
@@ -29,8 +31,9 @@ _PROGRAM = Path(__file__).with_name("program")
 class Engine:
     """`pulumi` in a copy of the program, against a provider of its own."""
 
-    def __init__(self, folder: Path, paths: TwinPaths, port: int) -> None:
+    def __init__(self, folder: Path, paths: TwinPaths, port: int, hosts: WarmHosts) -> None:
         self.paths = paths
+        self._hosts = hosts
         self.folder = folder
         self.environment = {
             **os.environ,
@@ -39,11 +42,14 @@ class Engine:
         self.run("stack", "init", "test")
         self.run("config", "set", "gcp:project", "acme")
 
-    def start(self, *arguments: str, shape: str = "first") -> subprocess.Popen[str]:
+    def start(
+        self, *arguments: str, shape: str = "first", attached: str | None = None
+    ) -> subprocess.Popen[str]:
+        debugged = {} if attached is None else {"PULUMI_DEBUG_LANGUAGES": attached}
         return subprocess.Popen(
             [str(tool("pulumi")), *arguments, "--non-interactive"],
             cwd=self.folder,
-            env={**self.environment, "SHAPE": shape},
+            env={**self.environment, **debugged, "SHAPE": shape},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -51,8 +57,13 @@ class Engine:
         )
 
     def run(self, *arguments: str, shape: str = "first", fails: bool = False) -> str:
-        process = self.start(*arguments, shape=shape)
-        output, _ = process.communicate(timeout=120)
+        with ExitStack() as stack:
+            attached = None
+            if arguments[0] in ("preview", "up"):
+                host = self._hosts.host({**self.environment, "SHAPE": shape})
+                attached = f"python:{stack.enter_context(host)}"
+            process = self.start(*arguments, shape=shape, attached=attached)
+            output, _ = process.communicate(timeout=120)
         assert (process.returncode != 0) == fails, output
         return output
 
@@ -63,8 +74,15 @@ class Engine:
         self.paths.settings_file.write_text(json.dumps({"speed": speed}))
 
 
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmHosts]:
+    """Language hosts that have the SDKs loaded."""
+    with closing(WarmHosts(tmp_path_factory.mktemp("hosts"), os.environ)) as found:
+        yield found
+
+
 @pytest.fixture
-def engine(tmp_path: Path) -> Iterator[Engine]:
+def engine(tmp_path: Path, hosts: WarmHosts) -> Iterator[Engine]:
     for name in ("pulumi", "fake-gcs-server"):
         try:
             tool(name)
@@ -77,7 +95,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
     shutil.copytree(_PROGRAM, tmp_path / "program")
     server, port = serve(paths)
     try:
-        yield Engine(tmp_path / "program", paths, port)
+        yield Engine(tmp_path / "program", paths, port, hosts)
     finally:
         server.stop(grace=None).wait()
         processes.stop(paths, *processes.running(paths))

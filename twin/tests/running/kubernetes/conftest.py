@@ -8,7 +8,8 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from twin.cluster.controlplane.processes import ControlPlane
 from twin.host.paths import TwinPaths
 from twin.host.pki import make_twin_pki
 from twin.providers.kubernetes.server import serve
+from twin.pulumi.warm_hosts import WarmHosts
 from twin.toolchain import ToolError, tool
 from twin.wire import rpc
 from twin.wire.kube import Kube
@@ -216,8 +218,9 @@ def node(plane: Plane) -> Iterator[str]:
 class Stack:
     """A Pulumi program in a folder, run by the real engine against the provider."""
 
-    def __init__(self, folder: Path, port: int) -> None:
+    def __init__(self, folder: Path, port: int, hosts: WarmHosts) -> None:
         self.folder = folder
+        self._hosts = hosts
         binaries = folder / "bin"
         binaries.mkdir(parents=True)
         (folder / "state").mkdir()
@@ -225,7 +228,8 @@ class Stack:
         host.write_text(f"#!/bin/sh\nexec '{sys.executable}' -m twin.pulumi.language_host \"$@\"\n")
         host.chmod(0o755)
         python = Path(sys.executable).parent
-        (folder / "Pulumi.yaml").write_text("name: trial\nruntime: python\n")
+        # under this name, programs run in the host itself, which has the SDKs loaded
+        (folder / "Pulumi.yaml").write_text("name: gke-inference\nruntime: python\n")
         self.environment = {
             **os.environ,
             "PATH": f"{binaries}:{tool('pulumi').parent}:{python}:{os.environ['PATH']}",
@@ -244,10 +248,17 @@ class Stack:
 
     def run(self, *arguments: str, check: bool = True) -> str:
         """Return what `pulumi ARGUMENTS` printed."""
+        if arguments[0] not in ("preview", "up"):
+            return self._run(arguments, self.environment, check)
+        with self._hosts.host({**self.environment, "PYTHONPATH": ""}) as port:
+            attached = {"PULUMI_DEBUG_LANGUAGES": f"python:{port}"}
+            return self._run(arguments, {**self.environment, **attached}, check)
+
+    def _run(self, arguments: Sequence[str], environment: Mapping[str, str], check: bool) -> str:
         done = subprocess.run(
             ["pulumi", *arguments, "--non-interactive", "--color", "never"],
             cwd=self.folder,
-            env=self.environment,
+            env=environment,
             capture_output=True,
             text=True,
             timeout=120,
@@ -262,8 +273,15 @@ class Stack:
         return json.loads(text[text.index("{") : text.rindex("}") + 1])
 
 
+@pytest.fixture(scope="package")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmHosts]:
+    """Language hosts that have the SDKs loaded."""
+    with closing(WarmHosts(tmp_path_factory.mktemp("hosts"), os.environ)) as found:
+        yield found
+
+
 @pytest.fixture
-def stack(tmp_path: Path, port: int) -> Iterator[Stack]:
-    made = Stack(tmp_path / "stack", port)
+def stack(tmp_path: Path, port: int, hosts: WarmHosts) -> Iterator[Stack]:
+    made = Stack(tmp_path / "stack", port, hosts)
     yield made
     shutil.rmtree(tmp_path / "stack", ignore_errors=True)

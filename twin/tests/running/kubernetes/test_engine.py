@@ -25,7 +25,7 @@ for region in ("east", "west"):
     pulumi.export(region, home.metadata.uid)
 """
 
-CONFIG_MAP = "urn:pulumi:test::trial::kubernetes:core/v1:ConfigMap"
+CONFIG_MAP = "urn:pulumi:test::gke-inference::kubernetes:core/v1:ConfigMap"
 
 AUTONAMED = """
 import pathlib
