@@ -66,7 +66,7 @@ def model_claims(region: RegionPlan, without: Collection[str] = ()) -> Iterator[
 
 def _claims(served: ServedModel, zones: int) -> Iterator[Claim]:
     capacity, kept = served.capacity, served.disk_zones
-    added, _ = update_steps(served.minimum + served.standby)
+    added, _ = update_steps(max(1, served.minimum + served.standby))
     replicas = served.maximum + added
     if served.form is Form.PAIRED:
         # either Deployment may have to serve alone; a buffer is for the first

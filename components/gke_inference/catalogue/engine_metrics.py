@@ -17,6 +17,9 @@ UNPLACED_REPLICAS = "gke_inference:unplaced_replicas"
 SCHEDULED_REPLICAS = "gke_inference:scheduled_replicas"
 """Recorded series: minimum of replicas of a window, 0 outside of all windows."""
 
+DEMANDED_REPLICAS = "gke_inference:demanded_replicas"
+"""Recorded series: 1 while a model has or recently had requests, and else 0."""
+
 SCRAPED = _VLLM.stored()
 """Patterns of the stored vLLM metrics."""
 

@@ -9,6 +9,7 @@ from gke_inference.base.checked import checked
 from gke_inference.base.inputs import camel, under
 from gke_inference.base.manifests import Manifest, fixed_size, labels_for, manifest, register
 from gke_inference.catalogue.engine_metrics import (
+    DEMANDED_REPLICAS,
     SCHEDULED_REPLICAS,
     UNPLACED_REPLICAS,
     cloud_monitoring_name,
@@ -41,8 +42,8 @@ class AutoscalingArgs(TypedDict):
     max_replicas: SomeReplicas
     """Maximum replicas, at least `min_replicas`."""
     min_replicas: ReplicaCount
-    """Minimum replicas. 0 only with `fills_unplaced`, and only if the cluster supports scaling to
-    zero (`gke_minimum("hpa-scale-to-zero")`)."""
+    """Minimum replicas. 0 only with `fills_unplaced` or `follows_demand`, and only if the cluster
+    supports scaling to zero (`gke_minimum("hpa-scale-to-zero")`)."""
     model: str
     """Key of the model, the label `model` of its recorded series."""
     namespace: str
@@ -54,16 +55,20 @@ class AutoscalingArgs(TypedDict):
     then a signal of its own, with the share of `targets.queue_depth` that its chips are of all.
     Default: none, a replica has one queue for all models."""
     cluster_location: NotRequired[str]
-    """Region or zone of the cluster. Required with `fills_unplaced` and `follows_schedule`."""
+    """Region or zone of the cluster. Required with `fills_unplaced`, `follows_demand` and
+    `follows_schedule`."""
     cluster_name: NotRequired[str]
-    """Cluster of the target. Required with `fills_unplaced` and `follows_schedule`, since Cloud
-    Monitoring has the series of every cluster in the project, and another region's must not
-    count."""
+    """Cluster of the target. Required with `fills_unplaced`, `follows_demand` and
+    `follows_schedule`, since Cloud Monitoring has the series of every cluster in the project, and
+    another region's must not count."""
     engine: NotRequired[EngineName]
     """Engine of the target, which determines its metric names. Default: `vllm`."""
     fills_unplaced: NotRequired[bool]
     """Whether the target gets one additional replica for each replica of the pair's other
     Deployment that has no node. Default: false."""
+    follows_demand: NotRequired[bool]
+    """Whether the target has at least one replica while its model has or recently had requests,
+    which `Monitoring` records. Default: false."""
     follows_schedule: NotRequired[bool]
     """Whether the target has at least the replicas of its schedule, which `Monitoring` records.
     Default: false."""
@@ -119,6 +124,8 @@ def autoscaler(args: AutoscalingArgs) -> Manifest:
         metrics.append(_per_pod(names.busy[-1], str(targets.running_requests)))
     if args.get("fills_unplaced", False):
         metrics.insert(0, _external(args, UNPLACED_REPLICAS))
+    if args.get("follows_demand", False):
+        metrics.insert(0, _external(args, DEMANDED_REPLICAS))
     if args.get("follows_schedule", False):
         labels = {"metric.labels.scale_target": args["target_name"]}
         metrics.insert(0, _external(args, SCHEDULED_REPLICAS, labels))
@@ -223,14 +230,13 @@ def _external(args: AutoscalingArgs, record: str, labels: dict[str, str] | None 
 def _check(args: AutoscalingArgs) -> None:
     lowest, highest = args["min_replicas"], args["max_replicas"]
     fills = args.get("fills_unplaced", False)
-    if lowest == 0 and not fills:
-        raise pulumi.InputPropertyError(
-            "minReplicas", f"must be 1 or more unless fillsUnplaced is set, got {lowest}"
-        )
+    if lowest == 0 and not fills and not args.get("follows_demand", False):
+        rule = "must be 1 or more unless fillsUnplaced or followsDemand is set"
+        raise pulumi.InputPropertyError("minReplicas", f"{rule}, got {lowest}")
     if highest < lowest:
         raise pulumi.InputPropertyError("maxReplicas", f"must be at least {lowest}, got {highest}")
     for field in ("cluster_location", "cluster_name"):
-        for reason in ("fills_unplaced", "follows_schedule"):
+        for reason in ("fills_unplaced", "follows_demand", "follows_schedule"):
             if args.get(reason) and not args.get(field):
                 rule = f"must be set with {camel(reason)}, got none"
                 raise pulumi.InputPropertyError(camel(field), rule)
