@@ -4,7 +4,7 @@ It can also let requests wait for the first engine of a model that has none.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict, cast
 
 import pulumi
 
@@ -114,7 +114,7 @@ class PoolFallback(pulumi.ComponentResource):
 
 
 def _problems(args: PoolFallbackArgs) -> Iterator[InputError]:
-    found: Mapping[str, Any] = args
+    found = cast("Mapping[str, Any]", args)
     if "backend" not in args:
         if "wait" not in args:
             yield InputError("backend", "must be set without wait", Bare("none"))
