@@ -9,6 +9,7 @@ from .backends.pool_fallback import PoolFallbackArgs as PoolFallbackArgs
 from .backends.settings import BackendKind as BackendKind
 from .backends.settings import BackendSettings as BackendSettings
 from .backends.settings import TargetSettings as TargetSettings
+from .backends.settings import WaitSettings as WaitSettings
 from .batches.batch_bucket import BatchBucket as BatchBucket
 from .batches.batch_bucket import BatchBucketArgs as BatchBucketArgs
 from .batches.batch_service import BatchService as BatchService
@@ -198,6 +199,7 @@ from .observability.budget import BudgetArgs as BudgetArgs
 from .observability.dashboards import Dashboards as Dashboards
 from .observability.dashboards import DashboardsArgs as DashboardsArgs
 from .observability.dashboards import ObservedModelArgs as ObservedModelArgs
+from .observability.demanded import Demand as Demand
 from .observability.monitoring import Monitoring as Monitoring
 from .observability.monitoring import MonitoringArgs as MonitoringArgs
 from .observability.settings import ReceiverKind as ReceiverKind

@@ -1,11 +1,19 @@
-"""Backends: permissions of the relays, and the relay, endpoints and fallbacks of each region."""
+"""Backends: permissions of the relays, and the relay, endpoints and fallbacks of each region.
+
+The relays of models that start from zero are here, too.
+"""
 
 import pulumi
 
 from gke_inference.backends.backend_access import BackendAccess, BackendAccessArgs
 from gke_inference.backends.model_backends import ModelBackends, ModelBackendsArgs
 from gke_inference.backends.pool_fallback import PoolFallback, PoolFallbackArgs
-from gke_inference.backends.settings import BackendSettings, TargetFields, TargetSettings
+from gke_inference.backends.settings import (
+    BackendSettings,
+    TargetFields,
+    TargetSettings,
+    WaitSettings,
+)
 from gke_inference.catalogue.names import service_account_email
 from gke_inference.cluster.workload_identity import (
     WorkloadIdentity,
@@ -14,8 +22,9 @@ from gke_inference.cluster.workload_identity import (
 )
 from gke_inference.gateway.settings import ProxyCallersArgs
 from infra.deploy.identities import identity_of
+from infra.estimate.cold_starts import expected_start_seconds
 from infra.plan import RegionPlan, ServedModel
-from infra.plan.backends import RELAY, BackendsPlan, fallback_of
+from infra.plan.backends import RELAY, BackendsPlan, fallback_of, has_pool_relay, pool_relay
 from infra.plan.cloud_run import RunService
 from infra.plan.names import Names
 from infra.plan.project import ProjectPlan
@@ -54,7 +63,7 @@ def relay_backends(
     inside: pulumi.ResourceOptions,
     built: pulumi.Resource,
 ) -> None:
-    """Build the relay of a region, and the fallbacks of its models.
+    """Build the relay of a region, and those in the pools of its models.
 
     Args:
         backends: Backends of the stack.
@@ -63,18 +72,19 @@ def relay_backends(
         inside: Options with the cluster's Kubernetes provider and dependencies.
         built: The region's gateway, which routes and policies name.
     """
-    if backends is None:
+    in_pools = [served for served in region.served if has_pool_relay(served)]
+    if backends is None and not in_pools:
         return
     behind = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=[built]))
     identity = WorkloadIdentity(
         f"{region.name}-{RELAY}-identity", relay_identity_args(region), behind
     )
     opts = pulumi.ResourceOptions.merge(behind, pulumi.ResourceOptions(depends_on=[identity]))
-    ModelBackends(f"{region.name}-{RELAY}", backends_args(backends, gateway, region), opts)
-    for served in region.served:
+    if backends is not None:
+        ModelBackends(f"{region.name}-{RELAY}", backends_args(backends, gateway, region), opts)
+    for served in in_pools:
         args = fallback_args(backends, region, served)
-        if args is not None:
-            PoolFallback(f"{region.name}-{args['relay_name']}", args, opts)
+        PoolFallback(f"{region.name}-{args['relay_name']}", args, opts)
 
 
 def access_args(
@@ -130,27 +140,34 @@ def backends_args(
 
 
 def fallback_args(
-    backends: BackendsPlan, region: RegionPlan, served: ServedModel
-) -> PoolFallbackArgs | None:
-    """Return the arguments of a model's fallback in a region, if it has one."""
-    fallback = fallback_of(served)
-    if fallback is None:
-        return None
-    price = backends.prices[fallback.backend]
+    backends: BackendsPlan | None, region: RegionPlan, served: ServedModel
+) -> PoolFallbackArgs:
+    """Return the arguments of the relay in the pool of a model in a region."""
     args = PoolFallbackArgs(
-        after_queue=fallback.after_queue,
-        backend=_backend(backends, region, fallback.backend),
         engine=served.settings.engine,
-        force_usage=backends.forces_usage,
-        input_usd_per_million=price.input_usd_per_million,
         model_name=served.name,
-        monthly_usd=fallback.monthly_usd,
         namespace=served.namespace,
-        output_usd_per_million=price.output_usd_per_million,
         pool_name=served.object_name,
-        relay_name=f"{RELAY}-{served.object_name}",
+        relay_name=pool_relay(served),
         service_account=RELAY,
     )
+    fallback = fallback_of(served)
+    if fallback is not None and backends is not None:
+        price = backends.prices[fallback.backend]
+        args["after_queue"] = fallback.after_queue
+        args["backend"] = _backend(backends, region, fallback.backend)
+        args["force_usage"] = backends.forces_usage
+        args["input_usd_per_million"] = price.input_usd_per_million
+        args["monthly_usd"] = fallback.monthly_usd
+        args["output_usd_per_million"] = price.output_usd_per_million
+    if served.is_from_zero:
+        limits = served.from_zero
+        args["wait"] = WaitSettings(
+            expected_seconds=expected_start_seconds(served),
+            requests=limits.requests,
+            seconds=limits.seconds,
+            timeout_seconds=served.settings.timeout_seconds,
+        )
     if region.has_network_policies:
         args["callers"] = _callers(region)
     return args

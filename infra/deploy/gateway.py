@@ -15,7 +15,7 @@ from gke_inference.gateway.settings import PeakArgs, PickersArgs, RoutingArgs
 from gke_inference.serving.launcher.spec import GRPC_PORT
 from gke_inference.serving.model_server import ModelServer
 from infra.plan import RegionPlan, ServedModel
-from infra.plan.backends import fallback_of
+from infra.plan.backends import has_pool_relay
 from infra.plan.clients import GATE
 from infra.plan.front import FrontPlan
 from infra.stack import Gateway, Routing
@@ -153,5 +153,5 @@ def _routing(routing: Routing) -> RoutingArgs:
 
 
 def pool_selector(served: ServedModel, labels: dict[str, str]) -> dict[str, str]:
-    """Return the label selector of a pool's replicas. With a fallback, the relay shares it."""
-    return labels if fallback_of(served) is None else {NAME_LABEL: served.object_name}
+    """Return the label selector of a pool's replicas. A relay in the pool shares it."""
+    return {NAME_LABEL: served.object_name} if has_pool_relay(served) else labels

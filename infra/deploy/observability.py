@@ -81,6 +81,8 @@ def _observed(plan: Plan, every: Sequence[ServedModel]) -> ObservedModelArgs:
         args["picker_limit_mib"] = first.picker_limit_mib
     if first.has_kv_tiers:
         args["has_kv_tiers"] = True
+    if first.is_from_zero:
+        args["is_from_zero"] = True
     if first.chips_by_model:
         args["has_own_chips"] = True
     if model.disaggregated is not None:

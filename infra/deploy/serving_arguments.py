@@ -13,6 +13,7 @@ from gke_inference.catalogue.engine_flags import flags
 from gke_inference.catalogue.engines import engine
 from gke_inference.cluster.workload_identity import BucketAccessArgs, WorkloadIdentityArgs
 from gke_inference.intent.intent import ModelServerArgs
+from gke_inference.observability.demanded import Demand
 from gke_inference.observability.monitoring import MonitoringArgs
 from gke_inference.serving.autoscaling import AutoscalingArgs, TargetKind
 from gke_inference.serving.disaggregation import ROLE_LABEL
@@ -23,6 +24,7 @@ from gke_inference.serving.weights_gate import NAME as GATE
 from gke_inference.storage.model_disk import ModelDiskArgs
 from infra.deploy.identities import identity_of
 from infra.plan import RegionPlan, ServedModel
+from infra.plan.backends import pool_relay
 from infra.plan.capacity import rungs
 from infra.plan.engine import intent_words
 from infra.plan.names import bucket_in, claim_name
@@ -139,7 +141,8 @@ def server_args(served: ServedModel) -> ModelServerArgs:
         compute_classes=dict(served.capacity.classes),
         form=served.form,
         namespace=served.namespace,
-        replicas=served.replicas.min,
+        # the autoscaler scales up from zero only what it scaled to zero itself
+        replicas=max(1, served.replicas.min),
         rungs=rungs(served.capacity),
         service_account=served.object_name,
     )
@@ -271,6 +274,9 @@ def monitoring_args(
         args["has_own_chips"] = True
     if served.schedules:
         args["schedules"] = served.schedules
+    if served.is_from_zero:
+        idle = served.from_zero.idle_seconds
+        args["demand"] = Demand(idle_seconds=idle, relay_name=pool_relay(served))
     if len(server.deployments) > 1:
         args["filled_deployment"] = server.deployments[served.capacity.kinds[0]]
     return args

@@ -66,7 +66,7 @@ def model_claims(region: RegionPlan, without: Collection[str] = ()) -> Iterator[
 
 def _claims(served: ServedModel, zones: int) -> Iterator[Claim]:
     capacity, kept = served.capacity, served.disk_zones
-    added, _ = update_steps(served.replicas.min + served.standby)
+    added, _ = update_steps(max(1, served.replicas.min + served.standby))
     replicas = served.replicas.max + added
     if served.form is Form.PAIRED:
         # either Deployment may have to serve alone; a buffer is for the first

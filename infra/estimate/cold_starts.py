@@ -124,6 +124,15 @@ def starts(plan: Plan) -> list[Start]:
     ]
 
 
+def expected_start_seconds(served: ServedModel) -> int:
+    """Return the time from the first request for a model without replicas to its answer.
+
+    It is the lead time on its first rung, with a warm compile cache.
+    """
+    rung = next(iter(served.rungs.values()))
+    return round(_start(served.site.storage, served, rung).start.lead_seconds)
+
+
 def _start(storage: RegionStorage, served: ServedModel, rung: Rung) -> Start:
     model, region = served.settings, served.region
     weights, image = _source(served, rung), _image(served, rung)

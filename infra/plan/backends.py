@@ -88,6 +88,19 @@ def resolve_backends(platform: Platform, names: Names) -> BackendsPlan | None:
     )
 
 
+def has_pool_relay(served: ServedModel) -> bool:
+    """Return whether a relay is a replica of a model's pool.
+
+    It is the model's fallback, or requests wait in it for the first replica.
+    """
+    return fallback_of(served) is not None or (served.is_from_zero and served.version is None)
+
+
+def pool_relay(served: ServedModel) -> str:
+    """Return the name of the relay that is a replica of a model's pool."""
+    return f"{RELAY}-{served.object_name}"
+
+
 def fallback_of(served: ServedModel) -> Fallback | None:
     """Return the fallback of a model in a region. A canary has none of its own."""
     return served.settings.fallback if served.version is None else None

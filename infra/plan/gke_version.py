@@ -13,7 +13,7 @@ from infra.plan.storage import has_tier_on, is_on
 from infra.stack import AdapterPlace, ClusterMode, Form, SharedPlace
 
 FROM_ZERO = "hpa-scale-to-zero"
-"""The feature that `standby: 0` requires."""
+"""The feature that `standby: 0` and `replicas.min: 0` require."""
 
 
 def needed(region: RegionPlan) -> tuple[str, str]:
@@ -93,5 +93,7 @@ def _of_model(served: ServedModel) -> Iterator[tuple[str, str]]:
         yield gke_minimum("device-claims"), f"{served.name} in form dra"
     if served.buffer:
         yield gke_minimum("capacity-buffers"), f"replicas.buffer of {served.name}"
+    if served.is_from_zero:
+        yield gke_minimum(FROM_ZERO), f"replicas.min: 0 of {served.name}"
     if served.form is Form.PAIRED and served.standby == 0:
         yield gke_minimum(FROM_ZERO), f"standby: 0 of {served.name}"

@@ -12,7 +12,7 @@ from infra.plan.capacity import RegionCapacity
 from infra.plan.names import Names
 from infra.plan.project import ProjectPlan
 from infra.plan.storage import RegionStorage
-from infra.stack import Form, Model, Region, Spanning
+from infra.stack import Form, FromZero, Model, Region, Spanning
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,16 @@ class ServedModel:
     """Whether the region is the model's first region by name."""
     prefill: "ServedModel | None" = None
     """Its prefill replicas, if it is disaggregated."""
+
+    @property
+    def is_from_zero(self) -> bool:
+        """Whether it has no replica while nobody needs it."""
+        return self.settings.replicas.min == 0
+
+    @property
+    def from_zero(self) -> FromZero:
+        """The limits of requests that wait for its first replica, if it is from zero."""
+        return self.settings.replicas.from_zero or FromZero()
 
     @property
     def buffer_rungs(self) -> Mapping[int, Rung]:

@@ -6,15 +6,17 @@ from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import join, one_of
 from gke_inference.intent.replicas import range_problems
 from infra.plan import CapacityByRegion
-from infra.rules.versions import check_standby
+from infra.rules.versions import check_from_zero
 from infra.stack import (
     ClusterMode,
     Form,
+    FromZero,
     Layer,
     Model,
     Platform,
     Replicas,
     Spanning,
+    Task,
 )
 
 
@@ -35,6 +37,8 @@ def check_models(platform: Platform, by_region: CapacityByRegion) -> Iterator[In
         if model.canary is not None and model.canary.replicas is not None:
             where = join("models", name, "canary", "replicas")
             yield from _check_replicas(platform, where, model, model.canary.replicas)
+        if not unknown:
+            yield from _check_from_zero(platform, name, model, by_region)
         yield from _check_canary(name, model)
         yield from _check_kuberay(platform, name, model)
     yield from _check_served_names(platform)
@@ -122,7 +126,55 @@ def _check_replicas(
         yield InputError(at, message, replicas.standby)
     elif replicas.standby == 0:
         for region in platform.regions_of(model):
-            yield from check_standby(platform, region, at)
+            yield from check_from_zero(platform, region, at)
+
+
+def _check_from_zero(
+    platform: Platform, name: str, model: Model, by_region: CapacityByRegion
+) -> Iterator[InputError]:
+    """Yield what a model without replicas cannot have, and limits that are no use."""
+    where = join("models", name, "replicas")
+    replicas, canary = model.replicas, model.canary
+    if canary is not None and canary.replicas is not None and canary.replicas.min == 0:
+        path = join("models", name, "canary", "replicas", "min")
+        yield InputError(path, "must be at least 1: a canary always has a replica", 0)
+    if replicas.min > 0:
+        if replicas.from_zero is not None:
+            yield InputError(join(where, "from_zero"), "must not be set unless min is 0")
+        return
+    at = join(where, "min")
+    here = [by_region[model.capacity][region] for region in platform.regions_of(model)]
+    reason = _why_not_from_zero(platform, model)
+    if reason is None and any(each.spans_hosts for each in here):
+        reason = "when a replica spans several hosts"
+    if reason is not None:
+        yield InputError(at, f"must be at least 1 {reason}", 0)
+        return
+    for region in platform.regions_of(model):
+        yield from check_from_zero(platform, region, at)
+    seconds = (replicas.from_zero or FromZero()).seconds
+    if seconds >= model.timeout_seconds:
+        rule = f"must be less than timeout_seconds ({model.timeout_seconds}), which is left of it"
+        yield InputError(join(where, "from_zero", "seconds"), rule, seconds)
+
+
+def _why_not_from_zero(platform: Platform, model: Model) -> str | None:
+    """Return why a model must always have a replica, or None if it need not."""
+    if model.task is not Task.GENERATE or model.engine not in ("sglang", "vllm"):
+        return "unless an endpoint picker compares the queues of vLLM or SGLang"
+    if model.disaggregated is not None:
+        return "when prefill and decode are disaggregated"
+    if model.spanning is not None or model.experts is not None:
+        return "when a replica spans several hosts"
+    if model.canary is not None:
+        return "with a canary, which requests reach by weight, also without a replica"
+    if model.live_adapters is not None:
+        return "with live_adapters"
+    if platform.layer is not Layer.ALL:
+        return f"when layer is {platform.layer.value}"
+    if platform.form_of(model) is Form.PAIRED:
+        return "in the form paired; set 'replicas.standby' to 0 for its GPU replicas"
+    return None
 
 
 def _check_served_names(platform: Platform) -> Iterator[InputError]:

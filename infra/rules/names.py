@@ -109,8 +109,8 @@ def _programs(platform: Platform) -> Iterator[tuple[str, str]]:
     if platform.backends:
         yield RELAY, "the relay of backends"
     for name, model in platform.models.items():
-        if model.fallback is not None:
-            yield f"{RELAY}-{object_name(name)}", f"the fallback of {name}"
+        if model.fallback is not None or model.replicas.min == 0:
+            yield f"{RELAY}-{object_name(name)}", f"the relay in the pool of {name}"
     for name in platform.guardrails:
         yield f"guardrail-{name}", f"guardrails.{name}"
     if platform.batches is not None:

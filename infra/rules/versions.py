@@ -16,8 +16,8 @@ def is_from_zero(region: Region) -> bool:
     return version_key(limit) >= version_key(gke_minimum(FROM_ZERO))
 
 
-def check_standby(platform: Platform, name: str, path: str) -> Iterator[InputError]:
-    """Yield why a model cannot have a standby of 0 in a region."""
+def check_from_zero(platform: Platform, name: str, path: str) -> Iterator[InputError]:
+    """Yield why a number of replicas cannot be 0 in a region."""
     region = platform.regions[name]
     if is_from_zero(region):
         return

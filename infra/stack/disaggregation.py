@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from gke_inference.intent.replicas import ReplicaRange
+from gke_inference.intent.settings import SomeReplicas
 from gke_inference.serving.settings import Requests
 from gke_inference.settings import Settings
 from gke_inference.settings.fields import (
@@ -19,10 +20,17 @@ class PrefillAutoscaling(Settings):
     """Prompts that a replica computes at once. Reacts before prompts wait; not used by default."""
 
 
+class PrefillReplicas(ReplicaRange):
+    """Replicas that run prefill in each region."""
+
+    min: SomeReplicas
+    """Minimum number of replicas."""
+
+
 class Prefill(Settings):
     """The replicas that run prefill. The model's own replicas run decode."""
 
-    replicas: ReplicaRange
+    replicas: PrefillReplicas
     """Replicas in each region."""
     autoscaling: PrefillAutoscaling = PrefillAutoscaling()
     """Targets of their autoscaler, which is independent of that of decode replicas."""

@@ -2,6 +2,7 @@
 
 from pydantic import Field
 
+from gke_inference.backends.settings import WaitLimits
 from gke_inference.catalogue.engines import DEFAULT_ENGINE, EngineName, engine
 from gke_inference.gateway.settings import (
     PRIORITY,
@@ -43,9 +44,22 @@ from infra.stack.disaggregation import Disaggregated
 from infra.stack.engines import EngineSettings
 
 
+class FromZero(WaitLimits):
+    """How requests start a model that has no replica, and when it goes back to none."""
+
+    idle_seconds: int = Field(default=900, ge=60, le=86_400)
+    """Seconds without a request after which the last replica goes, after
+    `scale_in_delay_seconds`."""
+
+
 class Replicas(ReplicaRange):
     """Replicas of a model in each of its regions."""
 
+    min: ReplicaCount
+    """Minimum number of replicas. With 0, requests wait for the first one, as `from_zero` says."""
+    from_zero: FromZero | None = None
+    """With `min: 0`: the limits of requests that wait for the first replica. By default, those of
+    its fields."""
     standby: ReplicaCount | None = None
     """Paired form only: warm replicas on the GPU rungs (default 1); with 0, the first one starts
     when it is needed."""

@@ -1,9 +1,11 @@
 """`gke-inference status`: the replicas of a stack, with location, rung and price."""
 
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from infra.plan import Plan
 from scripts.backend.choose import open_backend
 from scripts.backend.drift import Drift
 from scripts.shared.clusters import close
@@ -26,6 +28,33 @@ from scripts.terminal.where import OnOption, Where
 from twin.host.paths import TwinPaths
 
 
+@dataclass(frozen=True)
+class FromZero:
+    """A model that has no replica while nobody needs it."""
+
+    model: str
+    region: str
+    idle_seconds: int
+    """Seconds without a request after which its last replica goes."""
+
+    def __str__(self) -> str:
+        """Return the line of `status`."""
+        return (
+            f"From zero {self.model} in {self.region}: a request starts the first replica; the last"
+            f" one goes after {self.idle_seconds} s without any"
+        )
+
+
+def from_zero_of(plan: Plan) -> list[FromZero]:
+    """Return the models of a stack with `replicas.min: 0`."""
+    return [
+        FromZero(one.name, one.region, one.from_zero.idle_seconds)
+        for every in plan.models.values()
+        for one in every
+        if one.is_from_zero
+    ]
+
+
 def as_data(
     stack: str,
     replicas: list[Placement],
@@ -34,6 +63,7 @@ def as_data(
     waiting: Sequence[Waiting] = (),
     drift: Sequence[Drift] = (),
     scheduled: Sequence[Scheduled] = (),
+    from_zero: Sequence[FromZero] = (),
 ) -> dict[str, Any]:
     """Return what `status` shows, as data."""
     paid = Total.of(replicas)
@@ -47,6 +77,7 @@ def as_data(
         "waiting_for_weights": [one.as_json() for one in waiting],
         "drift": [one.as_json() for one in drift],
         "scheduled": [one.as_json() for one in scheduled],
+        "from_zero": [asdict(one) for one in from_zero],
     }
 
 
@@ -67,9 +98,9 @@ def status(
         metrics = dict(backend.metrics())
         drift = backend.drift()
         close(clusters)
-    scheduled = scheduled_now(plan, datetime.now(UTC))
+    scheduled, from_zero = scheduled_now(plan, datetime.now(UTC)), from_zero_of(plan)
     if output.is_data:
-        data = as_data(stack, replicas, endpoint, metrics, waiting, drift, scheduled)
+        data = as_data(stack, replicas, endpoint, metrics, waiting, drift, scheduled, from_zero)
         print_data(data, output)
         return
     print_waiting(waiting, stack, on)
@@ -77,7 +108,7 @@ def status(
         again = f"run make up STACK={stack} again to repair it"
         console.print(f"{each}; {again}", style="yellow", markup=False, soft_wrap=True)
     print_replicas(replicas)
-    for each in scheduled:
+    for each in (*scheduled, *from_zero):
         console.print(str(each), markup=False, soft_wrap=True)
     console.print(f"Gateway  {endpoint}")
     if on.is_twin:

@@ -317,6 +317,8 @@ class _Describer:
             return "disaggregated serving is not rehearsed"
         if served.is_on_kuberay:
             return "Ray clusters are not rehearsed"
+        if served.is_from_zero:
+            return "requests that wait for a first replica (replicas.min: 0) are not rehearsed"
         return None
 
     def _workload(

@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from gke_inference.intent.settings import IdleSeconds, RequestSeconds
+from gke_inference.intent.settings import MAX_REQUEST_SECONDS, IdleSeconds, RequestSeconds
 from gke_inference.settings import Settings, Word
 from gke_inference.settings.fields import (
     DEFAULT_CONTEXT,
@@ -26,6 +26,25 @@ REPLICAS: Final = 2
 TIMEOUT_SECONDS: Final = 120
 Weight = Annotated[int, Field(ge=1, le=1000)]
 """Share of the requests, relative to the other targets."""
+
+
+class WaitLimits(Settings):
+    """Limits of the requests that wait for the first replica of a model."""
+
+    requests: int = Field(default=64, ge=1, le=200)
+    """Maximum number of requests that wait in each of the two relays of a model."""
+    seconds: int = Field(default=360, ge=1, le=MAX_REQUEST_SECONDS)
+    """Maximum time in seconds for which a request waits."""
+
+
+class WaitSettings(WaitLimits):
+    """How requests wait for the first replica of a model."""
+
+    expected_seconds: int = Field(ge=0, le=86_400)
+    """Estimated time from the first request to a replica, in seconds: what `Retry-After` is
+    based on."""
+    timeout_seconds: RequestSeconds
+    """Maximum duration of a request with its wait, in seconds."""
 
 
 class BackendKind(Word):

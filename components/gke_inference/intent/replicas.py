@@ -5,15 +5,15 @@ from collections.abc import Iterator
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import join
 from gke_inference.intent.schedule import ReplicaSchedule, schedule_problems
-from gke_inference.intent.settings import SomeReplicas
+from gke_inference.intent.settings import ReplicaCount, SomeReplicas
 from gke_inference.settings import Settings
 
 
 class ReplicaRange(Settings):
     """Number of replicas in each region."""
 
-    min: SomeReplicas
-    """Minimum number of replicas."""
+    min: ReplicaCount
+    """Minimum number of replicas. 0 if the model needs none while nobody asks it."""
     max: SomeReplicas
     """Maximum number of replicas that the autoscaler creates."""
     schedule: ReplicaSchedule | None = None

@@ -39,6 +39,9 @@ class ObservedModelArgs(TypedDict):
     """Whether several models of a server have chips of their own. Default: false."""
     has_picker: NotRequired[bool]
     """Whether a picker named `JOB-picker` chooses its replicas. Default: true."""
+    is_from_zero: NotRequired[bool]
+    """Whether it has no replica while nobody needs it: none is then no reason for an alert.
+    Default: false."""
     picker_limit_mib: NotRequired[Annotated[int, Field(ge=1)]]
     """Memory limit of its picker, which a chart shows and an alert watches. Default: neither."""
     roles: NotRequired[list[str]]
@@ -161,6 +164,7 @@ def _facts(model: ObservedModelArgs) -> ModelFacts:
         engine=model.get("engine", DEFAULT_ENGINE),
         has_kv_tiers=bool(model.get("has_kv_tiers", False)),
         has_own_chips=bool(model.get("has_own_chips", False)),
+        is_from_zero=bool(model.get("is_from_zero", False)),
         is_picked=bool(model.get("has_picker", True)),
         job=model["job"],
         picker_limit_mib=model.get("picker_limit_mib"),

@@ -8,10 +8,15 @@ from pydantic import Field
 from gke_inference.base.checked import checked, keep
 from gke_inference.base.inputs import under
 from gke_inference.base.manifests import Manifest, labels_for, manifest, register
-from gke_inference.catalogue.engine_metrics import SCHEDULED_REPLICAS, UNPLACED_REPLICAS
+from gke_inference.catalogue.engine_metrics import (
+    DEMANDED_REPLICAS,
+    SCHEDULED_REPLICAS,
+    UNPLACED_REPLICAS,
+)
 from gke_inference.catalogue.engines import DEFAULT_ENGINE, EngineName, engine
 from gke_inference.catalogue.problems import one_of
 from gke_inference.intent.schedule import ReplicaSchedule, overlap_problems
+from gke_inference.observability.demanded import Demand, demanded_replicas
 from gke_inference.observability.promql import ROLE
 from gke_inference.observability.scheduled import scheduled_replicas
 from gke_inference.observability.settings import SCRAPE_SECONDS, ScrapeSeconds
@@ -29,6 +34,9 @@ class MonitoringArgs(TypedDict):
     """Namespace of the model's pods. Rules read only series of their own namespace."""
     selector: Annotated[dict[str, str], Field(min_length=1)]
     """Labels of the pods to scrape."""
+    demand: NotRequired[Demand]
+    """Demand for the first replica of a model that scales to zero. It is a recorded series, which
+    `Autoscaling` follows with `follows_demand`."""
     engine: NotRequired[EngineName]
     """Engine of the pods, which determines the metrics to store. Default: `vllm`."""
     filled_deployment: NotRequired[str]
@@ -75,7 +83,7 @@ class Monitoring(pulumi.ComponentResource):
         _check(args)
         children = under(self)
         register(name, pod_monitoring(args), children)
-        if args.get("filled_deployment") is not None or args.get("schedules"):
+        if recorded_series(args):
             register(f"{name}-rules", rules(args), children)
         self.model = pulumi.Output.from_input(args["model"])
         self.register_outputs({"model": self.model})
@@ -119,6 +127,24 @@ def pod_monitoring(args: MonitoringArgs) -> Manifest:
 
 def rules(args: MonitoringArgs) -> Manifest:
     """Return the Rules of a model with recorded series."""
+    groups: list[Manifest] = [
+        {
+            "interval": "15s",
+            "name": f"{args['model']}-recorded",
+            "rules": recorded_series(args),
+        }
+    ]
+    return manifest(
+        "rules",
+        args["model"],
+        args["namespace"],
+        labels=labels_for(args["model"], "monitoring"),
+        spec={"groups": groups},
+    )
+
+
+def recorded_series(args: MonitoringArgs) -> list[Manifest]:
+    """Return the recording rules of a model; most models have none."""
     filled = args.get("filled_deployment")
     recorded: list[Manifest] = []
     if filled is not None:
@@ -132,20 +158,18 @@ def rules(args: MonitoringArgs) -> Manifest:
                 "record": SCHEDULED_REPLICAS,
             }
         )
-    groups: list[Manifest] = [
-        {
-            "interval": "15s",
-            "name": f"{args['model']}-recorded",
-            "rules": recorded,
-        }
-    ]
-    return manifest(
-        "rules",
-        args["model"],
-        args["namespace"],
-        labels=labels_for(args["model"], "monitoring"),
-        spec={"groups": groups},
-    )
+    if "demand" in args:
+        metrics = engine(args.get("engine", "vllm")).metrics
+        recorded.append(
+            {
+                "expr": demanded_replicas(
+                    args["demand"], metrics, args["namespace"], args["deployments"]
+                ),
+                "labels": {"model": args["model"]},
+                "record": DEMANDED_REPLICAS,
+            }
+        )
+    return recorded
 
 
 def _check(args: MonitoringArgs) -> None:

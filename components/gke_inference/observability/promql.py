@@ -71,6 +71,8 @@ class ModelFacts:
     """Whether its engines keep KV cache in tiers below the accelerator's memory."""
     has_own_chips: bool = False
     """Whether several models of a server have chips of their own."""
+    is_from_zero: bool = False
+    """Whether it has no replica while nobody needs it."""
     is_picked: bool = True
     """Whether a picker chooses its replicas."""
     picker_limit_mib: int | None = None
@@ -408,7 +410,7 @@ def _absent(scope: Scope, metric: str | None, suffix: str) -> str:
         f'absent({name}{{namespace="{scope.namespace}",job="{model.job}{suffix}"{more}{at}{of}}})'
         for model in scope.models
         for name, more in [_named(metric or engine(model.engine).metrics.busy[-1])]
-        if model.is_picked or not suffix
+        if (model.is_picked if suffix else not model.is_from_zero)
         for at in ([f',cluster="{name}"' for name in model.clusters] or [""])
         for of in ([f',{ROLE}="{role}"' for role in model.roles if not suffix] or [""])
     ]

@@ -9,6 +9,7 @@ from gke_inference.base.checked import checked, keep
 from gke_inference.base.inputs import camel, under
 from gke_inference.base.manifests import Manifest, fixed_size, labels_for, manifest, register
 from gke_inference.catalogue.engine_metrics import (
+    DEMANDED_REPLICAS,
     SCHEDULED_REPLICAS,
     UNPLACED_REPLICAS,
     cloud_monitoring_name,
@@ -45,7 +46,9 @@ class AutoscalingArgs(TypedDict):
     """Namespace of the target."""
     replicas: ReplicaRange
     """Replicas of the model. With a schedule, the target has at least its replicas, which
-    `Monitoring` records."""
+    `Monitoring` records. With a minimum of 0, it has at least one replica while its model has or
+    recently had requests, which `Monitoring` records as well, and the cluster must support scaling
+    to zero (`gke_minimum("hpa-scale-to-zero")`)."""
     target_name: str
     """Name of the target, and of the autoscaler."""
     chips_by_model: NotRequired[dict[str, Annotated[int, Field(ge=1)]]]
@@ -53,10 +56,11 @@ class AutoscalingArgs(TypedDict):
     then a signal of its own, with the share of `targets.queue_depth` that its chips are of all.
     Default: none, a replica has one queue for all models."""
     cluster_location: NotRequired[str]
-    """Region or zone of the cluster. Required with a schedule and with `standby`."""
+    """Region or zone of the cluster. Required with a schedule, with `standby` and with a minimum of
+    0."""
     cluster_name: NotRequired[str]
-    """Cluster of the target. Required with a schedule and with `standby`, since Cloud
-    Monitoring has the series of every cluster in the project, and another region's must not
+    """Cluster of the target. Required with a schedule, with `standby` and with a minimum of 0, since
+    Cloud Monitoring has the series of every cluster in the project, and another region's must not
     count."""
     engine: NotRequired[EngineName]
     """Engine of the target, which determines its metric names. Default: `vllm`."""
@@ -119,7 +123,9 @@ def autoscaler(args: AutoscalingArgs) -> Manifest:
         metrics.append(_per_pod(names.busy[-1], str(targets.running_requests)))
     if standby is not None:
         metrics.insert(0, _external(args, UNPLACED_REPLICAS))
-    elif replicas.schedule is not None:
+    elif replicas.min == 0:
+        metrics.insert(0, _external(args, DEMANDED_REPLICAS))
+    if standby is None and replicas.schedule is not None:
         labels = {"metric.labels.scale_target": args["target_name"]}
         metrics.insert(0, _external(args, SCHEDULED_REPLICAS, labels))
     return manifest(
@@ -231,6 +237,7 @@ def _check(args: AutoscalingArgs) -> None:
         raise pulumi.InputPropertyError("standby", rule)
     reasons = {
         "standby": standby is not None,
+        "replicas.min 0": standby is None and replicas.min == 0,
         "replicas.schedule": standby is None and replicas.schedule is not None,
     }
     for field in ("cluster_location", "cluster_name"):

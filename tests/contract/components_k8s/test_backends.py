@@ -97,11 +97,27 @@ def test_a_wrong_target_is_refused(recorder, target: dict[str, Any], message: st
         ({"monthly_usd": 0.0}, "must be more than 0 and at most 1000000000, got 0"),
         ({"input_usd_per_million": 0.0, "output_usd_per_million": 0.0}, "more than 0"),
         ({"backend": {"targets": []}}, "must have at least 1 entry, got 0"),
+        ({"wait": {"requests": 0, "expected_seconds": 9, "timeout_seconds": 9}}, "1 to 200, got 0"),
     ],
 )
 def test_a_wrong_fallback_is_refused(recorder, changes: dict[str, Any], message: str):
     with pytest.raises(pulumi.InputPropertyError, match=message):
         fallback(recorder, **changes)
+
+
+@pytest.mark.parametrize(
+    ("left_out", "message"),
+    [
+        (["monthly_usd"], r"'monthlyUsd', 'must be set with backend, got none'"),
+        (["backend"], r"'backend', 'must be set without wait, got none'"),
+    ],
+)
+def test_a_fallback_needs_a_backend_with_its_limits_or_requests_that_wait(
+    recorder, left_out: list[str], message: str
+):
+    args: Any = {name: value for name, value in FALLBACK.items() if name not in left_out}
+    with pytest.raises(pulumi.InputPropertyError, match=message):
+        recorder.run(lambda: PoolFallback("fallback", args).deployment_name)
 
 
 def test_no_backend_is_no_relay(recorder):

@@ -124,6 +124,7 @@ ABOUT: dict[str, dict[str, int]] = {
     "disaggregation": {"HorizontalPodAutoscaler": 2, "InferencePool": 1},
     "engines": {"InferencePool": 3, "HTTPRoute": 4, "HorizontalPodAutoscaler": 3},
     "existing-network/existing": {"Network": 0, "Subnetwork": 0, "Bucket": 1, "Cluster": 1},
+    "from-zero": {"HorizontalPodAutoscaler": 1, "InferencePool": 1, "Rules": 1, "PoolFallback": 1},
     "guardrails/guarded": {"GCPTrafficExtension": 1, "NemoGuardrails": 2, "Template": 1},
     "image-models": {"HTTPRoute": 2, "HorizontalPodAutoscaler": 1, "InferencePool": 0},
     "kv-offload": {"CapacityBuffer": 1, "Instance": 1, "PersistentVolumeClaim": 1},

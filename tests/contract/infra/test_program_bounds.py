@@ -15,6 +15,7 @@ import pytest
 from gke_inference.clients.settings import WhenSpent
 from gke_inference.pipelines.settings import WINDOW_FEATURES
 from infra.reading.load import platform_of
+from infra.stack import FromZero
 from infra.stack.backends import Backend, BackendTarget, Fallback
 from infra.stack.clients import AnswerCache, Clients, ClientTeam, TeamLimits, TokenPrice
 from infra.stack.engines import EngineSettings
@@ -99,6 +100,8 @@ RANGES = {
     ("relay", "backends.timeout_seconds"): (Backend, "timeout_seconds"),
     ("relay", "fallback.after_queue"): (Fallback, "after_queue"),
     ("relay", "fallback.monthly_usd"): (Fallback, "monthly_usd"),
+    ("relay", "fallback.wait.requests"): (FromZero, "requests"),
+    ("relay", "fallback.wait.seconds"): (FromZero, "seconds"),
     ("relay", "targets.weight"): (BackendTarget, "weight"),
 }
 """Setting of a stack for each range in bounds.json."""
@@ -108,6 +111,7 @@ NOT_SET = {
     ("relay", "backends.context"),
     ("relay", "fallback.port"),
     ("relay", "fallback.replicas"),
+    ("relay", "fallback.wait.expected_seconds"),
 }
 """Ranges of numbers that the platform derives."""
 

@@ -3,14 +3,16 @@
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-from gke_inference.catalogue.engine_metrics import UNPLACED_REPLICAS
+from gke_inference.catalogue.engine_metrics import DEMANDED_REPLICAS, UNPLACED_REPLICAS
 from gke_inference.catalogue.time_zones import offsets
 from gke_inference.intent.schedule import ReplicaSchedule
-from gke_inference.observability.monitoring import recording_rules
+from gke_inference.observability.demanded import Demand
+from gke_inference.observability.monitoring import recorded_series, recording_rules
 from gke_inference.observability.scheduled import scheduled_replicas
 from twin.toolchain import tool
 
@@ -24,9 +26,16 @@ def is_recorded(
     folder: Path, series: dict[str, str], value: int, *, is_group: bool = False
 ) -> bool:
     rules = recording_rules("llama", "models", "llama-tpu", is_group=is_group)
+    return has_value(folder, rules, UNPLACED_REPLICAS, series, value)
+
+
+def has_value(
+    folder: Path, rules: list[Any], record: str, series: dict[str, str], value: int
+) -> bool:
+    """Return whether a recorded series has a value after 10 minutes."""
     groups = {"groups": [{"name": "recorded", "rules": rules}]}
     (folder / "rules.yaml").write_text(yaml.safe_dump(groups))
-    sample = {"labels": f'{UNPLACED_REPLICAS}{{model="llama"}}', "value": value}
+    sample = {"labels": f'{record}{{model="llama"}}', "value": value}
     test = {
         "rule_files": ["rules.yaml"],
         "evaluation_interval": "15s",
@@ -36,9 +45,7 @@ def is_recorded(
                 "input_series": [
                     {"series": name, "values": values} for name, values in series.items()
                 ],
-                "promql_expr_test": [
-                    {"expr": UNPLACED_REPLICAS, "eval_time": "10m", "exp_samples": [sample]}
-                ],
+                "promql_expr_test": [{"expr": record, "eval_time": "10m", "exp_samples": [sample]}],
             }
         ],
     }
@@ -67,6 +74,41 @@ def test_the_series_is_zero_and_not_away_where_nothing_waits_or_nobody_says(tmp_
 def test_of_a_group_only_the_leader_counts(tmp_path):
     pods = {UNSCHEDULABLE % name: "1x30" for name in ("0", "0-1", "0-2")}
     assert is_recorded(tmp_path, pods, 1, is_group=True)
+
+
+WAKES = 'relay_wakes_total{namespace="models",pod="relay-llama-6c9d-x2k4p"}'
+WAITING = 'relay_waiting_requests{namespace="models",pod="relay-llama-6c9d-x2k4p"}'
+ANSWERED = 'vllm:request_success_total{namespace="models",pod="llama-gpu-6c9d-x2k4p"}'
+RUNNING = 'vllm:num_requests_running{namespace="models",pod="llama-gpu-6c9d-x2k4p"}'
+
+
+@pytest.mark.parametrize(
+    ("series", "value"),
+    [
+        ({}, 0),
+        ({WAKES: "0x30", WAITING: "0x30"}, 0),
+        ({WAKES: "0x30", WAITING: "0x18 1x10"}, 1),  # in the minute before the end
+        ({WAKES: "0x14 1x16"}, 1),
+        ({WAKES: "0x4 1x26"}, 0),  # longer ago than the idle time
+        ({WAKES: "0x30", ANSWERED: "3x14 4x16"}, 1),
+        ({WAKES: "0x30", ANSWERED: "4x30", RUNNING: "0x30"}, 0),
+        ({WAKES: "0x30", ANSWERED: "4x30", RUNNING: "1x30"}, 1),  # longer than the idle time
+        ({WAKES.replace("llama", "other"): "0x14 1x16"}, 0),
+    ],
+)
+def test_demand_is_recorded_while_requests_come_and_until_the_idle_time_ends(
+    tmp_path, series: dict[str, str], value: int
+):
+    rule = recorded_series(
+        {
+            "demand": Demand(idle_seconds=300, relay_name="relay-llama"),
+            "deployments": ["llama-gpu"],
+            "model": "llama",
+            "namespace": "models",
+            "selector": {"app": "llama"},
+        }
+    )
+    assert has_value(tmp_path, rule, DEMANDED_REPLICAS, series, value)
 
 
 def test_the_scheduled_minimum_is_that_of_the_clock_also_when_clocks_change(tmp_path):

@@ -8,7 +8,8 @@
 // As a backend, it is behind a Service: for each request, it reads the model's name from the body,
 // replaces it with the target's name, adds the platform's credential, and streams the response back. As
 // the fallback of a model (`fallback` in the file), it is also a replica of the model's InferencePool:
-// it serves the metrics of an engine, so that the pool's picker chooses it if no engine has capacity.
+// it serves the metrics of an engine, so that the pool's picker chooses it if no engine has capacity. Such a
+// replica can also let requests wait for the first engine of a model that has none (`wait`).
 //
 // As the router of a front (`front` in the file), it is behind a global load balancer, outside all clusters:
 // for each request, it reads the model's name and passes the request to the gateway of a region that serves
@@ -39,6 +40,7 @@ import (
 	"gke-inference/gateway/relay/internal/fallback"
 	"gke-inference/gateway/relay/internal/front"
 	"gke-inference/gateway/relay/internal/relay"
+	"gke-inference/gateway/relay/internal/waiting"
 )
 
 const account = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -125,8 +127,25 @@ func run(o options) error {
 	}
 	if gate != nil {
 		served.isReady, served.metrics = gate.IsReady, gate.ServeMetrics
+		if gate.Settings().Wait != nil {
+			room := newRoom(o, gate, hold)
+			room.Register(server.Metrics.Registry)
+			if gate.Budget != nil {
+				room.Backend, room.Pays = served.handler, gate.Pays
+			}
+			served.path, served.handler = "/", room
+			served.running = func() int64 { return server.Running() + room.Running() }
+			gate.Running = served.running
+		}
 	}
 	return serve(ctx, o, served)
+}
+
+func newRoom(o options, gate *fallback.Gate, hold *holding.Hold) *waiting.Room {
+	return waiting.New(&waiting.Room{
+		Settings: gate.Settings, Engines: gate.Engines.Hosts, Hold: hold, Limits: o.bodies,
+		Interval: waiting.Interval,
+	})
 }
 
 func newGate(
@@ -137,13 +156,13 @@ func newGate(
 		return nil, err
 	}
 	settings := func() *config.Fallback { return file.Current().Fallback }
-	gate := &fallback.Gate{
-		Settings: settings, Engines: fallback.NewEngines(kube), Budget: fallback.NewBudget(kube),
-		Running: server.Running,
+	gate := &fallback.Gate{Settings: settings, Engines: fallback.NewEngines(kube), Running: server.Running}
+	if len(file.Current().Backends) > 0 {
+		gate.Budget = fallback.NewBudget(kube)
+		followers.Go(func() { gate.Budget.Follow(working, settings) })
 	}
 	gate.Register(server.Metrics.Registry)
 	followers.Go(func() { gate.Engines.Follow(working, settings) })
-	followers.Go(func() { gate.Budget.Follow(working, settings) })
 	return gate, nil
 }
 

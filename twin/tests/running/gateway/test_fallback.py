@@ -7,6 +7,7 @@ import time
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -84,13 +85,18 @@ class Pool:
 
     def start(self, monthly_usd: float) -> None:
         """Start the relay with a budget."""
-        self.stop()
         place = {"name": "t", "url": f"https://{HOST}/v1", "model": "m", "weight": 1}
         backend = {"timeout_seconds": 10, "targets": [{**place, "auth": {"kind": "none"}}]}
-        settings = {
-            "backends": {"spill-8b": backend},
-            "fallback": {**FALLBACK, "monthly_usd": monthly_usd},
-        }
+        self.run(
+            {
+                "backends": {"spill-8b": backend},
+                "fallback": {**FALLBACK, "monthly_usd": monthly_usd},
+            }
+        )
+
+    def run(self, settings: dict[str, Any]) -> None:
+        """Start the relay with settings."""
+        self.stop()
         file = self.folder / "relay.yaml"
         file.write_text(json.dumps(settings))
         server = self.cluster.kube.server.removeprefix("https://").split(":")
@@ -136,6 +142,15 @@ class Pool:
             else:
                 found[body.get("served_by", "elsewhere")] += 1
         return found
+
+    def ready(self, is_ready: bool) -> None:
+        """Make the engines ready, or not."""
+        now = "2026-01-01T00:00:00Z"
+        status = "True" if is_ready else "False"
+        condition = {"type": "Ready", "status": status, "lastTransitionTime": now}
+        for number in range(2):
+            path = f"/api/v1/namespaces/default/pods/spill-{number}/status"
+            self.cluster.kube.patch(path, {"status": {"conditions": [condition]}}, "merge")
 
     def metric(self, name: str) -> float:
         url = f"http://{RELAY}:{self.metrics_port}/metrics"
@@ -209,22 +224,12 @@ def test_a_prompt_that_spilled_returns_with_the_others(found: Pool):
 
 def test_a_pool_without_any_engine_spills_and_comes_back(found: Pool):
     found.queues(0, 0)
-    path = "/api/v1/namespaces/default/pods/{}/status"
-
-    def ready(is_ready: bool) -> None:
-        now = "2026-01-01T00:00:00Z"
-        status = "True" if is_ready else "False"
-        condition = {"type": "Ready", "status": status, "lastTransitionTime": now}
-        for number in range(2):
-            body = {"status": {"conditions": [condition]}}
-            found.cluster.kube.patch(path.format(f"spill-{number}"), body, "merge")
-
-    ready(False)
+    found.ready(False)
     try:
         until(lambda: found.asked(4) == {"elsewhere": 4})
         until(lambda: found.metric("relay_fallback_engines") == 0)
     finally:
-        ready(True)
+        found.ready(True)
     until(lambda: found.asked(4)["elsewhere"] == 0)
 
 
@@ -249,3 +254,30 @@ def test_a_budget_outlives_the_relay_and_ends_the_fallback(found: Pool):
     assert taken["elsewhere"] == 4, taken
     assert taken[503] + sum(taken[engine] for engine in found.engines) == 4, taken
     until(lambda: found.spent() == pytest.approx(before + 0.004))
+
+
+def test_a_request_waits_for_the_first_engine_of_a_pool_without_a_backend(found: Pool):
+    pool_alone = ("metrics", "model", "namespace", "port", "selector")
+    wait = {"expected_seconds": 90, "requests": 1, "seconds": 30}
+    found.queues(0, 0)
+    found.run({"backends": {}, "fallback": {each: FALLBACK[each] for each in pool_alone}
+               | {"wait": wait}})  # fmt: skip
+    found.ready(False)
+    try:
+        until(lambda: found.is_ready() and found.metric("relay_fallback_open") == 1)
+        with ThreadPoolExecutor(1) as pool_of_one:
+            waits = pool_of_one.submit(ask, "spill-8b", address=ADDRESS, max_tokens=1)
+            until(lambda: found.metric("relay_waiting_requests") == 1)
+            status, headers, body = ask("spill-8b", address=ADDRESS, max_tokens=1)
+            assert (status, body["error"]["code"]) == (503, "model_starting")
+            assert 60 < int({k.lower(): v for k, v in headers.items()}["retry-after"]) <= 90
+            assert not waits.done()
+            found.ready(True)
+            status, _, body = waits.result(20)
+        assert status == 200
+        assert body["served_by"] in found.engines
+    finally:
+        found.ready(True)
+    assert found.metric("relay_wakes_total") >= 2
+    until(lambda: found.metric("relay_fallback_open") == 0)
+    assert found.asked(4).keys() <= {*found.engines}

@@ -18,7 +18,7 @@ func (c *Config) check() error {
 	if c.Front != nil {
 		return c.checkFront()
 	}
-	if len(c.Backends) == 0 {
+	if len(c.Backends) == 0 && (c.Fallback == nil || c.Fallback.Wait == nil) {
 		return fmt.Errorf("backends: must have one or more, got none")
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Backends)) {
@@ -100,23 +100,26 @@ func (a *Auth) check(where string) error {
 }
 
 func (f *Fallback) check(backends map[string]*Backend) error {
+	if f.Wait != nil {
+		if err := inRange.CheckAll(map[string]float64{
+			"fallback.wait.requests": float64(f.Wait.Requests), "fallback.wait.seconds": f.Wait.Seconds,
+			"fallback.wait.expected_seconds": f.Wait.ExpectedSeconds,
+		}); err != nil {
+			return err
+		}
+	}
+	if err := f.checkPool(); err != nil || len(backends) == 0 {
+		return err
+	}
 	if _, has := backends[f.Model]; !has {
 		return fmt.Errorf("fallback.model: must be one of the backends, got %q", f.Model)
 	}
-	for _, one := range []struct {
-		field string
-		has   bool
-	}{
-		{"namespace", f.Namespace != ""}, {"selector", len(f.Selector) > 0}, {"count", f.Count != ""},
-		{"metrics.queue", f.Metrics.Queue != ""},
-	} {
-		if !one.has {
-			return fmt.Errorf("fallback.%s: is required", one.field)
-		}
+	if f.Count == "" {
+		return fmt.Errorf("fallback.count: is required")
 	}
 	if err := inRange.CheckAll(map[string]float64{
 		"fallback.after_queue": float64(f.AfterQueue), "fallback.replicas": float64(f.Replicas),
-		"fallback.monthly_usd": f.MonthlyUSD, "fallback.port": float64(f.Port),
+		"fallback.monthly_usd": f.MonthlyUSD,
 	}); err != nil {
 		return err
 	}
@@ -124,6 +127,21 @@ func (f *Fallback) check(backends map[string]*Backend) error {
 		return fmt.Errorf("fallback: must have prices above 0, got %v and %v", f.InputUSD, f.OutputUSD)
 	}
 	return nil
+}
+
+// checkPool checks what selects the engines and their metrics.
+func (f *Fallback) checkPool() error {
+	for _, one := range []struct {
+		field string
+		has   bool
+	}{
+		{"namespace", f.Namespace != ""}, {"selector", len(f.Selector) > 0}, {"metrics.queue", f.Metrics.Queue != ""},
+	} {
+		if !one.has {
+			return fmt.Errorf("fallback.%s: is required", one.field)
+		}
+	}
+	return inRange.Check("fallback.port", "fallback.port", float64(f.Port))
 }
 
 func (c *Config) checkFront() error {

@@ -92,9 +92,9 @@ type Auth struct {
 }
 
 // Fallback makes the program a replica of a model's pool that takes requests beyond the engines'
-// capacity.
+// capacity: it sends them to a backend, or lets them wait for an engine.
 type Fallback struct {
-	// Model is the name of one of the backends.
+	// Model is the name of one of the backends, if there are any.
 	Model string `json:"model"`
 	// AfterQueue is the queue that every engine must have before the fallback takes requests.
 	AfterQueue int     `json:"after_queue"`
@@ -111,6 +111,18 @@ type Fallback struct {
 	// Refused are objectives whose requests must not cost money, such as POOL-batch.
 	Refused []string    `json:"refused_objectives"`
 	Metrics MetricNames `json:"metrics"`
+	// Wait is set if requests wait for an engine where there is none, and no backend answers them.
+	Wait *Wait `json:"wait"`
+}
+
+// Wait limits the requests that wait for the first engine of a model.
+type Wait struct {
+	// Requests is the maximum number that waits in one relay.
+	Requests int `json:"requests"`
+	// Seconds is the maximum time for which one waits.
+	Seconds float64 `json:"seconds"`
+	// ExpectedSeconds is the estimated time from the first request to an engine.
+	ExpectedSeconds float64 `json:"expected_seconds"`
 }
 
 // MetricNames are the metrics that the pool's picker reads from each replica.

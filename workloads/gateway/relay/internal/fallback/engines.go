@@ -33,6 +33,8 @@ type Queues struct {
 	// Engines is how many engines responded. If none did, the shortest and longest queues are 0.
 	Engines           int
 	Shortest, Longest int
+	// Hosts are their addresses with the port, sorted.
+	Hosts []string
 	// CacheInfo has the labels of an engine's cache, which pickers use for tuning. Empty means unknown.
 	CacheInfo string
 }
@@ -50,6 +52,14 @@ type Engines struct {
 // NewEngines returns a watcher of engines.
 func NewEngines(kube *Kube) *Engines {
 	return &Engines{kube: kube, client: &http.Client{Timeout: lookTimeout}}
+}
+
+// Hosts returns the engines that respond, and none before the first observation.
+func (e *Engines) Hosts() []string {
+	if queues := e.Queues(); queues != nil {
+		return queues.Hosts
+	}
+	return nil
 }
 
 // Queues returns the newest observation, or nil if there is none.
@@ -122,10 +132,11 @@ func (e *Engines) look(ctx context.Context, wanted *config.Fallback, addresses [
 	if last := e.queues.Load(); last != nil {
 		made.CacheInfo = last.CacheInfo
 	}
-	for _, found := range pages {
+	for at, found := range pages {
 		if found == nil {
 			continue
 		}
+		made.Hosts = append(made.Hosts, net.JoinHostPort(addresses[at], strconv.Itoa(wanted.Port)))
 		if made.Engines == 0 || found.queue < made.Shortest {
 			made.Shortest = found.queue
 		}

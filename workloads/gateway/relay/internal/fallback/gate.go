@@ -23,8 +23,9 @@ const objectiveHeader = "X-Gateway-Inference-Objective"
 type Gate struct {
 	Settings func() *config.Fallback
 	Engines  *Engines
-	Budget   *Budget
-	Running  func() int64
+	// Budget is nil if no backend answers: requests only wait for an engine.
+	Budget  *Budget
+	Running func() int64
 
 	failures  atomic.Int64
 	coolUntil atomic.Int64
@@ -51,17 +52,29 @@ func (g *Gate) Answered(status int) {
 
 func (g *Gate) isCooling() bool { return time.Now().UnixNano() < g.coolUntil.Load() }
 
-// IsReady reports whether the pool can use the fallback: engines and amount are known, and some budget
-// is left.
+// IsReady reports whether the pool can use the fallback: engines are known, and requests can wait or some
+// budget is left.
 func (g *Gate) IsReady() bool {
 	settings := g.Settings()
-	return settings != nil && g.Engines.Queues() != nil && g.Budget.IsOpen(settings)
+	return settings != nil && g.Engines.Queues() != nil && (settings.Wait != nil || g.Pays())
+}
+
+// Pays reports whether a backend may answer: the amount is known, and some budget is left.
+func (g *Gate) Pays() bool {
+	settings := g.Settings()
+	return settings != nil && g.Budget != nil && g.Budget.IsOpen(settings)
 }
 
 // IsOpen reports whether the fallback wants requests.
 func (g *Gate) IsOpen() bool {
 	settings, queues := g.Settings(), g.Engines.Queues()
-	if settings == nil || queues == nil || !g.Budget.IsOpen(settings) {
+	if settings == nil || queues == nil {
+		return false
+	}
+	if queues.Engines == 0 && settings.Wait != nil {
+		return true
+	}
+	if !g.Pays() {
 		return false
 	}
 	return queues.Engines == 0 || queues.Shortest >= settings.AfterQueue && !g.isCooling()
@@ -151,6 +164,16 @@ func (g *Gate) Register(registry *prometheus.Registry) {
 			}
 			return -1
 		}},
+	} {
+		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: one.name, Help: one.help}, one.value))
+	}
+	if g.Budget == nil {
+		return
+	}
+	for _, one := range []struct {
+		name, help string
+		value      func() float64
+	}{
 		{"relay_fallback_spent_dollars", "What all replicas spent this month; -1 where it is not known.",
 			func() float64 {
 				if spent, has := g.Budget.SpentUSD(); has {

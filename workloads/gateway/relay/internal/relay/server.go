@@ -61,6 +61,12 @@ func New(server *Server) *Server {
 	return server
 }
 
+// Serves reports whether the relay serves a path; a target can serve fewer.
+func Serves(path string) bool {
+	found, is := strings.CutPrefix(path, prefix)
+	return is && contains(Paths, found)
+}
+
 // Running returns the number of active requests.
 func (s *Server) Running() int64 { return s.running.Load() }
 

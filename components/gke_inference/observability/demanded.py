@@ -1,0 +1,49 @@
+"""The demand for the first replica of a model that scales to zero, as an expression.
+
+It exists at all times, also without an engine: an autoscaler at zero replicas has no other metric.
+"""
+
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from gke_inference.catalogue.engines import Metrics
+from gke_inference.settings import Settings
+
+
+class Demand(Settings):
+    """What is demand for a model, and for how long."""
+
+    idle_seconds: int = Field(ge=60, le=86_400)
+    """Seconds after the last request for which the model keeps a replica. At least 60, as metrics
+    are read every 15 to 60 seconds."""
+    relay_name: str
+    """Deployment of the relay (`PoolFallback` with `wait`) that gets the requests for a model
+    without engines."""
+
+
+def demanded_replicas(
+    demand: Demand, engine: Metrics, namespace: str, deployments: Sequence[str]
+) -> str:
+    """Return an expression that is 1 while a model has or recently had requests, and else 0.
+
+    Requests that find no engine are counted by the relay, the others by engines. A request that
+    takes longer than the idle time is in no counter, but runs or waits.
+
+    Args:
+        demand: The demand.
+        engine: Metrics of the engine.
+        namespace: Namespace of the model.
+        deployments: Deployments of its engines.
+    """
+    relay = f'{{namespace="{namespace}",pod=~"{demand.relay_name}-.*"}}'
+    pods = "|".join(f"{name}-.*" for name in deployments)
+    engines = f'{{namespace="{namespace}",pod=~"{pods}"}}'
+    window = f"[{demand.idle_seconds}s]"
+    terms = [
+        f"sum(relay_waiting_requests{relay})",
+        f"sum(increase(relay_wakes_total{relay}{window}))",
+        f"sum(increase({engine.answered}{engines}{window}))",
+        *(f"sum({name}{engines})" for name in engine.busy),
+    ]
+    return "(" + " + ".join(f"({term} or vector(0))" for term in terms) + ") > bool 0"
