@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import join, one_of
 from gke_inference.intent.replicas import range_problems
@@ -160,7 +161,7 @@ def _check_from_zero(
 
 def _why_not_from_zero(platform: Platform, model: Model) -> str | None:
     """Return why a model must always have a replica, or None if it need not."""
-    if model.task is not Task.GENERATE or model.engine not in ("sglang", "vllm"):
+    if model.task is not Task.GENERATE or not engine(model.engine).fallbacks:
         return "unless an endpoint picker compares the queues of vLLM or SGLang"
     if model.disaggregated is not None:
         return "when prefill and decode are disaggregated"
