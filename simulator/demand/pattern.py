@@ -19,6 +19,7 @@ from pydantic_core import PydanticCustomError
 
 from gke_inference.catalogue.input_error import InputError, yaml_problem
 from gke_inference.catalogue.problems import RULE, Document
+from gke_inference.catalogue.user_yaml import user_yaml
 from gke_inference.settings import Settings
 
 QUANTILES = 65_536
@@ -237,8 +238,8 @@ def read_pattern(path: Path) -> Pattern:
         rule = f"must have at most {MOST_BYTES:,} bytes, as a pattern, not a list of requests"
         raise InputError(str(path), rule, size)
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        document = user_yaml(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, ValueError) as error:
         raise InputError(str(path), f"must be YAML: {yaml_problem(error)}") from None
     if not isinstance(document, dict):
         raise InputError(str(path), "must be a mapping with models and kinds", document)
