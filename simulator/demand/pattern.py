@@ -122,7 +122,9 @@ class Kind(Settings):
     share: _Share
     """Part of all requests; the shares of all kinds are scaled to 1."""
     gap_cv: Annotated[float, Field(ge=0.1, le=30)] = 1.0
-    """Coefficient of variation of the gaps between arrivals, Gamma distributed; 1: Poisson."""
+    """Coefficient of variation of the gaps between arrivals, Gamma distributed; 1: Poisson. With
+    `sessions`, at most the root of the sessions that are open at once, whose turns wait for an
+    answer."""
     prompt_tokens: Lengths | None = None
     """Tokens of a prompt. Required, except with `sessions`."""
     output_tokens: Lengths
