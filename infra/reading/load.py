@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from gke_inference.catalogue.input_error import InputError, yaml_problem
 from gke_inference.catalogue.problems import join, one_of
+from gke_inference.catalogue.user_yaml import UserLoader
 from gke_inference.observability.settings import SECRET_KINDS
 from infra.reading.layers import (
     SettingsOf,
@@ -283,7 +284,7 @@ def _document(text: str) -> Any:
     return yaml.load(text, Loader=EngineLoader)  # noqa: S506 - it derives from SafeLoader
 
 
-class EngineLoader(yaml.SafeLoader):
+class EngineLoader(UserLoader):
     """Parses YAML as the engine does: `yes`, `on` and dates are text. Rejects duplicate keys."""
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:

@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError
 
 from gke_inference.catalogue.input_error import InputError, yaml_problem
 from gke_inference.catalogue.problems import Document
+from gke_inference.catalogue.user_yaml import user_yaml
 from gke_inference.settings import Settings
 
 _MOST_BYTES = 1_000_000
@@ -128,7 +129,7 @@ def read_calibration(path: Path) -> Calibration:
     if (size := path.stat().st_size) > _MOST_BYTES:
         raise InputError(str(path), f"must have at most {_MOST_BYTES:,} bytes", size)
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        document = user_yaml(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, ValueError) as error:  # also a date or number that Python refuses
         raise InputError(str(path), f"must be YAML: {yaml_problem(error)}") from None
     _check_schema(path, document)

@@ -47,6 +47,14 @@ def include(found: Sequence[Mapping[str, str]]) -> None:
     forget()
 
 
+def is_usable(row: Mapping[str, str]) -> bool:
+    """Return whether the correction is fitted to a row; others are skipped.
+
+    Those are rows of a model or an accelerator that the planner does not know, and of embeddings.
+    """
+    return bool(published.points_of([row]))
+
+
 def _row(result: Any) -> Mapping[str, str]:
     """Return one result as a row.
 

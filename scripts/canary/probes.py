@@ -15,6 +15,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
 from gke_inference.catalogue.input_error import UNSAID
+from gke_inference.catalogue.user_yaml import user_yaml
 from scripts.shared.model_client import open_client
 from scripts.terminal.console import CommandError, one_line
 
@@ -94,10 +95,10 @@ def read_probes(file: Path) -> tuple[Probe, ...]:
         CommandError: The file cannot be read, or a probe is wrong; names the field.
     """
     try:
-        content: Any = yaml.safe_load(file.read_text())
+        content: Any = user_yaml(file.read_text())
     except OSError as error:
         raise CommandError(f"--probes: {file}: {error.strerror}") from None
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise CommandError(f"--probes: {file}: must be YAML: {one_line(str(error))}") from None
     if not isinstance(content, list) or not content:
         raise CommandError(f"--probes: {file}: must be a list of one probe or more")

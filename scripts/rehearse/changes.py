@@ -12,6 +12,7 @@ from gke_inference.catalogue.problems import Document, one_of
 from gke_inference.gateway.settings import RequestPercent
 from gke_inference.settings import Settings
 from infra.plan import Plan
+from infra.plan.names import version_name
 from scripts.rehearse.files import settings_of_file
 from scripts.terminal.console import CommandError
 from simulator.engine.settings import Deployment
@@ -184,6 +185,8 @@ def _model(platform: Platform, name: str, path: str) -> Model:
 
 def _version(model: Model, name: str, path: str) -> str:
     canaries = [each for each, _ in model.versions if each != model.name]
+    if (pool := version_name(model.name, name)) in canaries:  # as the stack names it
+        return pool
     if name not in canaries:
         if canaries:
             raise one_of(f"{path}.version", name, canaries)

@@ -34,6 +34,7 @@ from scripts.terminal.options import plan_of
 from scripts.terminal.output import Output, OutputOption, print_data
 from simulator.demand.arrivals import Traffic
 from simulator.demand.default_day import default_day
+from simulator.demand.pattern import Origin
 from simulator.rehearsal.description import START
 from simulator.rehearsal.engines import engines_of
 from simulator.rehearsal.run import Rehearsal
@@ -220,6 +221,8 @@ def _traffic(
             contexts=contexts,
             teams=tuple(platform.teams),
             teams_of=rates.teams_of,
+            # evenly, and a session or a document stays where its client is, as its cache does
+            regions={region.name: Origin(share=1) for region in platform.regions},
             length_hours=hours,
         )
     except (InputError, ValueError) as error:

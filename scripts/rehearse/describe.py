@@ -169,12 +169,16 @@ class _Describer:
     # -- models and teams
 
     def _models(self, pools: set[str]) -> Iterator[Model]:
-        for name, every in self._plan.models.items():
-            first = every[0]
-            canaries = {one.name: one.version.percent for one in every if one.version is not None}
-            canaries = {each: percent for each, percent in canaries.items() if each in pools}
-            if name not in pools:
+        served = [every[0] for every in self._plan.models.values()]
+        for first in served:
+            name = first.name
+            if first.version is not None or name not in pools:
                 continue
+            canaries = {
+                one.name: one.version.percent
+                for one in served
+                if one.version is not None and one.version.of == name and one.name in pools
+            }
             rest = 100 - sum(canaries.values())
             versions = [(name, rest / 100), *((k, v / 100) for k, v in canaries.items())]
             slo = first.settings.slo

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from gke_inference.catalogue.input_error import InputError, yaml_problem
 from gke_inference.catalogue.problems import Document
+from gke_inference.catalogue.user_yaml import user_yaml
 from gke_inference.settings import Settings
 from scripts.rehearse.describe import Described
 from scripts.terminal.console import CommandError
@@ -34,7 +35,7 @@ def settings_of_file(file: Path, kind: type[_S], document: Document) -> _S:
     if size > MOST_BYTES:
         raise InputError(str(file), f"must have at most {MOST_BYTES:,} bytes", size)
     try:
-        content: Any = yaml.safe_load(file.read_text(encoding="utf-8"))
+        content: Any = user_yaml(file.read_text(encoding="utf-8"))
     except (yaml.YAMLError, ValueError) as error:  # also a date or number that Python refuses
         raise InputError(str(file), f"must be YAML: {yaml_problem(error)}") from None
     try:

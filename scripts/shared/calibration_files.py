@@ -10,7 +10,7 @@ from gke_inference.catalogue.input_error import InputError
 from gke_inference.sizing.shapes import shape_of
 from infra.stack.problems import unread
 from planner.speed.calibrated import Calibration, Entry, read_calibration
-from planner.speed.measured import include
+from planner.speed.measured import include, is_usable
 from scripts.terminal.console import CommandError, errors
 from simulator.engine.settings import Deployment
 
@@ -68,10 +68,15 @@ def include_calibration(file: str | None, stack: str | None = None) -> None:
         return
     found = calibration_of(file, stack)
     try:
-        include([entry.row() for entry in found.entries])
+        used = [entry for entry in found.entries if is_usable(entry.row())]
+        include([entry.row() for entry in used])
     except (KeyError, ValueError) as error:
         raise CommandError(f"--calibration: {file}: {error}") from None
     for entry in found.entries:
+        if entry not in used:
+            why = "the planner estimates no speed of such a replica, so the entry is skipped"
+            errors.print(f"not calibrated: {name_of(entry)}: {why}", soft_wrap=True)
+            continue
         errors.print(
             f"calibrated: {name_of(entry)}: {entry.tpot_ms:.4g} ms between tokens at"
             f" {entry.batch:.1f} sequences, {entry.step_factor:g} times the engine model's"

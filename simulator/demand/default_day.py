@@ -64,7 +64,8 @@ AGENTS = Kind(
 """Sessions as in vLLM's AgentX figures (quoted in github.com/vllm-project/vllm/issues/57103): a
 median of 43 turns, 142,000 tokens of prompt and 444 of answer, and 96 % of prompt tokens seen
 before; the first prompt and the growth follow from these. Gaps: computed from Azure's code trace of
-2023 (CV 13.15). 95 % of next turns come within 10 s (github.com/vllm-project/router/issues/285)."""
+2023 (CV 13.15); a burst has at most one turn of each open session (`Stream.shape`). 95 % of next
+turns come within 10 s (github.com/vllm-project/router/issues/285)."""
 
 KINDS = {"chat": CHAT, "long": LONG, "agents": AGENTS}
 """The mix of the default day."""

@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from gke_inference.catalogue.input_error import InputError, yaml_problem
 from gke_inference.catalogue.problems import Document
+from gke_inference.catalogue.user_yaml import user_yaml
 from simulator.demand.lines import check_size
 from simulator.demand.pattern import (
     MOST_BYTES,
@@ -120,10 +121,11 @@ def read_specification(path: Path, names: Names) -> Streamed:
     """
     check_size(path, MOST_BYTES)
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-        specification = _Specification.model_validate(document)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        document = user_yaml(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, ValueError) as error:
         raise InputError(str(path), f"must be YAML: {yaml_problem(error)}") from None
+    try:
+        specification = _Specification.model_validate(document)
     except ValidationError as error:
         problem = _DOCUMENT.problems_of(error, ())[0]
         raise problem.at(f"{path}: {problem.path}") from None

@@ -19,6 +19,7 @@ from pydantic_core import PydanticCustomError
 
 from gke_inference.catalogue.input_error import InputError, yaml_problem
 from gke_inference.catalogue.problems import RULE, Document
+from gke_inference.catalogue.user_yaml import user_yaml
 from gke_inference.settings import Settings
 
 QUANTILES = 65_536
@@ -121,7 +122,9 @@ class Kind(Settings):
     share: _Share
     """Part of all requests; the shares of all kinds are scaled to 1."""
     gap_cv: Annotated[float, Field(ge=0.1, le=30)] = 1.0
-    """Coefficient of variation of the gaps between arrivals, Gamma distributed; 1: Poisson."""
+    """Coefficient of variation of the gaps between arrivals, Gamma distributed; 1: Poisson. With
+    `sessions`, at most the root of the sessions that are open at once, whose turns wait for an
+    answer."""
     prompt_tokens: Lengths | None = None
     """Tokens of a prompt. Required, except with `sessions`."""
     output_tokens: Lengths
@@ -237,8 +240,8 @@ def read_pattern(path: Path) -> Pattern:
         rule = f"must have at most {MOST_BYTES:,} bytes, as a pattern, not a list of requests"
         raise InputError(str(path), rule, size)
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        document = user_yaml(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, ValueError) as error:
         raise InputError(str(path), f"must be YAML: {yaml_problem(error)}") from None
     if not isinstance(document, dict):
         raise InputError(str(path), "must be a mapping with models and kinds", document)

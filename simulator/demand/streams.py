@@ -105,12 +105,24 @@ class Stream:
         """Whether all blocks are made."""
         return self.reached >= self.curve.total
 
+    @property
+    def shape(self) -> float:
+        """Shape of the Gamma distribution of gaps: 1 / CV².
+
+        The mean number of requests in a burst is CV². A session asks again after an answer, so a
+        burst has at most one request of each session that is open.
+        """
+        stated = self.kind.gap_cv**-2
+        if self.kind.sessions is None or self.groups is None:
+            return stated
+        return max(stated, 1 / self.groups.slots)
+
     def _next_block(self) -> Arrivals:
         random = np.random.Generator(
             np.random.SFC64(np.random.SeedSequence([self.seed, BLOCKS, self.number, self.blocks]))
         )
         count = self.block
-        shape = self.kind.gap_cv**-2
+        shape = self.shape
         gaps = random.standard_gamma(shape, count) / shape
         if self.blocks == 0:  # in equilibrium from the start: rates would begin too high otherwise
             gaps[0] = random.random() * random.standard_gamma(shape + 1) / shape

@@ -5,7 +5,10 @@ from collections import Counter
 
 import pytest
 
+from scripts.develop.twin_timeline import recorded
+from tests.contract.infra.rehearsed_scenario import previewed, rehearsed, share_within
 from tests.platform.example_checkout import checkout, output_of
+from tests.soak.rehearsed import kept
 from twin import daemon
 from twin.host import processes
 from twin.host.paths import TwinPaths
@@ -14,6 +17,7 @@ from twin.world.events import Events
 pytestmark = [pytest.mark.needs_tools, pytest.mark.soak, pytest.mark.timeout(1800)]
 
 STACK = ("--stack", "three-regions")
+FILE = "Pulumi.three-regions.yaml"
 LOST = "europe-west4"
 SHARE_AFTERWARDS = 0.9
 """Of the requests of clients nearby, from the region's first answer to the end."""
@@ -36,10 +40,12 @@ def test_requests_are_answered_elsewhere_and_none_is_lost(tmp_path, record_prope
     try:
         output_of(folder, paths, "up", *STACK, "--scenario", "region-loss")
         steps = happened(paths)
+        timeline = json.loads(json.dumps(recorded(paths, "three-regions", "region-loss")))
         output_of(folder, paths, "down", *STACK)
     finally:
         daemon.shut_down(paths)
     assert processes.running(paths) == {}
+    kept(timeline, "region-loss")
     (file,) = tmp_path.rglob("requests.jsonl")
     requests = [json.loads(line) for line in file.read_text().splitlines()]
     assert len(requests) == 20 * 140
@@ -62,9 +68,14 @@ def test_requests_are_answered_elsewhere_and_none_is_lost(tmp_path, record_prope
     share = sum(each["replica"] == new for each in after) / len(after)
     assert share >= SHARE_AFTERWARDS
     assert [at for at in refused if at > first] == []
+    rehearsal = rehearsed(previewed(folder / "stacks" / FILE)[1], "region-loss", timeline)
+    shares = share_within(rehearsal, timeline["ready"], most=0)  # of one replica in each region
+    assert min(shares.values()) >= 0.9, shares
     answered, back = found["answered"], first - back_at
     record_property(
         "figures",
         f"{answered} answered, {len(refused)} refused; the region answers again {back:.0f} s after"
-        f" it is back, {share:.0%} of its clients",
+        f" it is back, {share:.0%} of its clients; replicas as in the rehearsal for"
+        f" {min(shares.values()):.0%} of the time,"
+        f" {sum(one.refused for one in rehearsal.outcomes.values())} refused there",
     )

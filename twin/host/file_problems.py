@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from gke_inference.catalogue.input_error import yaml_problem
+from gke_inference.catalogue.user_yaml import user_yaml
 
 _SHOULD = "Input should be "
 _MAPPING = "a mapping of fields"
@@ -41,8 +42,8 @@ def parse_yaml(name: str, content: bytes) -> Any:
         ValueError: the content is not valid YAML; the message is one line with the file's name.
     """
     try:
-        return yaml.safe_load(content.decode())
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        return user_yaml(content.decode())
+    except (yaml.YAMLError, ValueError) as error:
         raise ValueError(f"{name} is not YAML: {yaml_problem(error)}") from None
 
 

@@ -1,18 +1,26 @@
 """A scenario of the twin as a rehearsal: the twin's clock, its traffic, and its start times."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from infra.plan import Plan, resolve
+from infra.reading.load import parse, platform_of
 from scripts.operate.load import trace_of
 from scripts.operate.scenario import ASK_SECONDS
+from scripts.rehearse.describe import describe
+from scripts.shared.engine import Engine
+from scripts.shared.preview_states import manifests, preview_states
 from simulator.demand.arrivals import MOST, Arrivals
 from simulator.rehearsal.accounts import Sample
 from simulator.rehearsal.description import Hardware, Platform, Times, Workload
 from simulator.rehearsal.engines import engines_of
 from simulator.rehearsal.run import Rehearsal
+from twin.host.paths import TwinPaths
 from twin.world import scenario as scenarios
 from twin.world.rules import Rules
 from twin.world.scenario import Scenario
@@ -24,6 +32,7 @@ twin."""
 _STEP = 0.25
 _TRIES = 10
 Run = Callable[["Recorded"], Rehearsal]
+Watch = Callable[[Rehearsal], None]
 
 
 @dataclass(frozen=True)
@@ -151,13 +160,16 @@ def _arrivals(seconds: Sequence[float], prompts: Sequence[int], outputs: Sequenc
     )  # fmt: skip
 
 
-def rehearsed(described: Platform, name: str, timeline: Mapping[str, Any]) -> Rehearsal:
+def rehearsed(
+    described: Platform, name: str, timeline: Mapping[str, Any], watch: Watch = lambda _: None
+) -> Rehearsal:
     """Return the rehearsal of a scenario that a timeline was recorded of.
 
     Args:
         described: The platform of the stack.
         name: The scenario.
         timeline: What `scripts.develop.twin_timeline` recorded.
+        watch: Called with each rehearsal before it runs.
     """
     scenario = scenarios.load(scenarios.find(name))
     speed = timeline["speed"]
@@ -166,12 +178,71 @@ def rehearsed(described: Platform, name: str, timeline: Mapping[str, Any]) -> Re
 
     def run(traffic: Recorded) -> Rehearsal:
         found = Rehearsal(platform, traffic, engines_of(platform))
+        watch(found)
         found.run()
         return found
 
     if scenario.traffic is None:
         return client_of(scenario, model, speed, timeline["client"], run)[1]
     return run(traffic_of(scenario, model))
+
+
+EVENTS = Path(__file__).with_name("timelines") / "events.yaml"
+EVENTS_TRAFFIC = EVENTS.with_name("events-traffic.yaml")
+EVENTS_STACK = (
+    ("replicas: {min: 1, max: 2}\n        canary:", "replicas: {min: 3, max: 3}\n        canary:"),
+    ("engine: sglang\n          percent", "engine: sglang\n          replicas: {min: 1, max: 1}\n"
+     "          percent"),
+)  # fmt: skip
+"""What the stack of the events has instead of the example `engines`: three replicas, so that a
+rollout takes one after another, and one of the canary."""
+CANARY_AT, SETTLED_SECONDS = 240.0, 5.0
+"""Time of the canary's event, and how long the twin's gateway may take to follow it."""
+
+
+def previewed(file: Path) -> tuple[Plan, Platform]:
+    """Return a stack file's plan, and its platform as the objects of a preview describe it."""
+    states = preview_states(Engine(TwinPaths.default()), "local", text=file.read_text())
+    plan = resolve(parse(json.dumps(platform_of(file))))
+    return plan, describe(plan, manifests(states), states).platform
+
+
+def of_events(example: str) -> str:
+    """Return the stack of the events, from the file of the example `engines`."""
+    for before, after in EVENTS_STACK:
+        if example.count(before) != 1:
+            raise ValueError(f"engines: must have once {before!r}")
+        example = example.replace(before, after)
+    return example
+
+
+def canary_shares(asked: Sequence[tuple[float, bool]]) -> tuple[float, float]:
+    """Return the canary's share of the answers before and after its event.
+
+    Args:
+        asked: Time of each answered request, and whether the canary answered it.
+    """
+    before = [of for at, of in asked if at < CANARY_AT - SETTLED_SECONDS]
+    after = [of for at, of in asked if at > CANARY_AT + SETTLED_SECONDS]
+    return sum(before) / len(before), sum(after) / len(after)
+
+
+def shares_of_rehearsal(rehearsal: Rehearsal, asked: list[tuple[float, bool]]) -> None:
+    """Let a rehearsal add to `asked` which requests go to a canary."""
+    send = rehearsal.gates.route
+    canaries = {at for at, (pool, _) in enumerate(rehearsal.gates.pools) if pool not in
+                {model.name for model in rehearsal.platform.models}}  # fmt: skip
+
+    def route(part: Arrivals, *others: Any) -> Any:
+        pool, region = send(part, *others)
+        asked.extend(
+            (at, to in canaries)
+            for at, to in zip(part.seconds.tolist(), pool.tolist(), strict=True)
+            if to >= 0
+        )
+        return pool, region
+
+    rehearsal.gates.route = route
 
 
 def share_within(

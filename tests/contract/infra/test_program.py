@@ -327,7 +327,7 @@ def test_the_cost_of_a_replica_is_that_of_its_first_rung() -> None:
     first = exports.placements(plan.models["llama-3.1-8b"])["us-central1"]
     by_kind = {
         kind: next(p["usd_per_hour"] for p in first if chip in p["rung"] and "usd_per_hour" in p)
-        for kind, chip in (("tpu", "tpu-v6e"), ("gpu", "nvidia-l4"))
+        for kind, chip in (("tpu", "tpu-v6e"), ("gpu", "nvidia-h100"))
     }
     assert model.get("prices") == {f"llama-3-1-8b-{k}": usd for k, usd in by_kind.items()}
 

@@ -8,11 +8,13 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
 from infra.reading.load import STACKS, parse, platform_of
 from infra.stack import Platform
+from scripts.rehearse.changes import with_changes
 from scripts.rehearse.describe import describe
 from scripts.rehearse.rates import team_shares
 from scripts.rehearse.result import spent_by
@@ -23,11 +25,20 @@ from simulator.rehearsal.description import START
 from simulator.rehearsal.engines import engines_of
 from simulator.rehearsal.run import Rehearsal
 from tests.contract.infra.registered import state
-from tests.contract.infra.rehearsed_scenario import rehearsed, share_within
+from tests.contract.infra.rehearsed_scenario import (
+    EVENTS,
+    EVENTS_TRAFFIC,
+    canary_shares,
+    of_events,
+    rehearsed,
+    share_within,
+    shares_of_rehearsal,
+)
 from tests.contract.infra.resolved import stack
 from twin.providers.kubernetes.manifests.objects import to_object
 
 TIMELINES = Path(__file__).with_name("timelines")
+EXAMPLES = STACKS.parent / "docs" / "examples"
 
 
 def described(platform: Platform, deployed):
@@ -73,6 +84,43 @@ def test_a_fault_has_the_replicas_and_refusals_of_the_twin(local, name):
     assert outcome.refused == pytest.approx(timeline["client"]["refused"], rel=0.1, abs=1)
 
 
+def test_the_loss_of_a_region_has_the_replicas_of_the_twin(deployed):
+    timeline = timeline_of("region-loss")
+    example = EXAMPLES / "three-regions" / "Pulumi.three-regions.yaml"
+    platform = described(parse(json.dumps(platform_of(example))), deployed).platform
+    found = rehearsed(platform, "region-loss", timeline)
+    shares = share_within(found, timeline["ready"], most=0)  # of one replica in each region
+    assert len(shares) == 3
+    assert all(share >= 0.9 for share in shares.values()), shares
+    # refusals are not compared: those of the recording come from a machine at its limit
+    assert sum(one.sent for one in found.outcomes.values()) == timeline["requests"]["sent"]
+    lost = next(each for each in found.workloads if each.workload.region == "europe-west4")
+    assert min(each.ready for each in lost.recorded) == 0
+    assert lost.recorded[-1].ready == 1
+
+
+def test_a_rollout_and_a_canary_have_the_replicas_and_answers_of_the_twin(deployed):
+    timeline = timeline_of("events")
+    example = (EXAMPLES / "engines" / "Pulumi.engines.yaml").read_text()
+    content = yaml.safe_load(of_events(example))["config"]["gke-inference:platform"]
+    stack_of_events = parse(json.dumps(content))
+    platform = described(stack_of_events, deployed).platform
+    changing = with_changes(platform, resolve(stack_of_events), EVENTS)
+    own = []
+    found = rehearsed(
+        changing, str(EVENTS_TRAFFIC), timeline, lambda each: shares_of_rehearsal(each, own)
+    )
+    shares = share_within(found, timeline["ready"], most=0)  # two or three replicas are ready
+    assert all(share >= 0.9 for share in shares.values()), shares
+    assert {each.ready for each in found.workloads[0].recorded} == {2, 3}
+    refused = sum(one.refused for one in found.outcomes.values())
+    assert refused == pytest.approx(timeline["requests"]["refused"], rel=0.1, abs=1)
+    of_canary = canary_shares(own)
+    assert of_canary == pytest.approx((0.1, 0.4), abs=0.005)
+    # Envoy draws the version of each request: three standard deviations of its share
+    assert of_canary == pytest.approx(timeline["canary"], abs=0.08)
+
+
 def test_programs_strategies_and_surge_settings_are_those_of_the_objects(local):
     assert [(each.name, each.replicas) for each in local.programs] == [
         ("acme-local-gateway-body-router", 2)
@@ -82,7 +130,6 @@ def test_programs_strategies_and_surge_settings_are_those_of_the_objects(local):
     assert only.upgrades == Upgrades({"system": Surge(1, 0)}, Surge(0, 1))
 
 
-EXAMPLES = STACKS.parent / "docs" / "examples"
 QUICK = {
     "backends", "batch-slices", "calendar-mode", "clients", "disaggregation", "internal-front",
     "schedule",

@@ -301,6 +301,9 @@ def test_cost_learns_from_the_measured_times_and_refuses_those_of_another_stack(
         _run(*asked, "--calibration", str(other))
     try:
         plain = _run(*asked)[0]
+        entries = yaml.safe_load(calibrated.read_text())["entries"]
+        unknown = {**entries[0], "model": "chat-of-ours"}
+        calibrated.write_text(yaml.safe_dump({"schema": 2, "entries": [*entries, unknown]}))
         slower, said = _run(*asked, "--calibration", str(calibrated))
     finally:
         published.ADDED.clear()
@@ -308,6 +311,8 @@ def test_cost_learns_from_the_measured_times_and_refuses_those_of_another_stack(
         forget()
     assert tokens(slower) > 1.2 * tokens(plain)
     assert "nvidia-l4 x1 spot): 190 ms between tokens at 8.0 sequences, 1.4 times" in said
+    assert said.count("\ncalibrated: ") + said.startswith("calibrated: ") == 1
+    assert "not calibrated: chat-of-ours (bf16) on 1 x nvidia-l4" in said
 
 
 @pytest.fixture(scope="module")

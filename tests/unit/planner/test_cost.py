@@ -115,4 +115,4 @@ def test_a_start_beyond_the_promise_of_the_stack_is_late():
         one for one in starts(resolve(parse(json.dumps(stack)))) if one.model == "llama-3.1-8b"
     ]
     assert {one.is_late for one in found if "tpu" in one.rung} == {True}
-    assert {one.is_late for one in found if "nvidia-l4" in one.rung} == {False}
+    assert {one.is_late for one in found if "spot" in one.rung} == {False}

@@ -119,7 +119,8 @@ def test_the_stacks_own_split_and_bits_count():
 
 
 def test_a_rung_that_keeps_no_promise_says_so_and_has_a_number_beyond_it():
-    slow = only(costs_of(PROD), "llama-3.1-8b", region="us-central1", role="standby")
+    fast = {"llama-3.1-8b": {"slo": {"ttft_p95_ms": 500, "tpot_p95_ms": 2}}}
+    slow = only(costs_of(PROD, changes=fast), "llama-3.1-8b", region="us-central1", role="standby")
     assert not slow.speed.keeps_promise
     assert slow.usd is not None
     assert "500 ms to the first token" in slow.speed.basis

@@ -75,6 +75,7 @@ def test_a_disk_in_one_zone_is_a_risk_whatever_the_rungs_have(stack):
     assert {one.subject for one in found} == {"Zone"}
     by_model = {one.what.partition(" ")[0]: one for one in found}
     assert {name: one.where for name, one in by_model.items()} == {
+        "llama-3.1-8b": "asia-northeast1-b",
         "gemma-3-27b": "asia-northeast1-b",  # H100 and TPU are in that zone only
         "qwen3-32b": "asia-northeast1-b",
         "llama-3.3-70b": "us-central1-b, asia-northeast1-b",

@@ -84,6 +84,17 @@ def test_requests_have_sizes_within_their_models_context_and_a_prefix_within_the
             assert np.all((found.prompt_tokens + found.output_tokens)[own] <= rate.context)
 
 
+@pytest.mark.parametrize(("rate", "variation"), [(0.05, 1.0), (3.0, math.sqrt(30)), (60, 13.0)])
+def test_a_burst_has_no_more_turns_than_sessions_are_open(rate: float, variation: float) -> None:
+    sessions = Sessions(turns=43, first_tokens=100, tokens_per_turn=10, gap_seconds=10)
+    kind = Kind(share=1, gap_cv=13.0, output_tokens=10, sessions=sessions)
+    pattern = Pattern(
+        models={"m": Rate(requests_per_second=rate)}, kinds={"k": kind}, length_hours=50 / rate
+    )
+    gaps = np.diff(_all(pattern, 1_000_000).seconds)
+    assert np.std(gaps) / np.mean(gaps) == pytest.approx(variation, rel=0.1)
+
+
 @pytest.mark.parametrize("gap_cv", [0.5, 1.1, 3.5, 13.0])
 def test_a_stream_has_its_mean_rate_and_variation_of_gaps(gap_cv: float) -> None:
     rate, hours = 50.0, 1.5

@@ -373,12 +373,14 @@ def test_a_revision_that_does_not_start_takes_one_replica_and_no_more():
     assert "rollout.done" not in {each.kind for each in after.log.events}
 
 
-def test_a_canary_gets_its_share_from_its_time_on():
+@pytest.mark.parametrize("rate", [1.0, 0.05])  # with less than a request in a step, too
+def test_a_canary_gets_its_share_from_its_time_on(rate):
     none = replace(workload(), name="llm-b", pool="llm-b", replicas=0, scaler=None)
     model = Model("llm", (("llm", 1.0), ("llm-b", 0.0)))
-    quarter = Canary(300.0, "canary", "llm", (("llm", 0.75), ("llm-b", 0.25)))
+    half = 300 / rate
+    quarter = Canary(half, "canary", "llm", (("llm", 0.75), ("llm-b", 0.25)))
     found = platform(models=(model,), workloads=(workload(), none), changes=(quarter,))
-    outcome = total(run(found, Steady(1.0, 600)))
+    outcome = total(run(found, Steady(rate, 2 * half)))
     assert outcome.reasons["no replica"] == pytest.approx(75, abs=3)  # of 300 requests
     assert outcome.answered + outcome.failed == 600
 

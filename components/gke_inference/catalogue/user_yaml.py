@@ -1,0 +1,48 @@
+"""Reads YAML that a user wrote."""
+
+from typing import Any, Final
+
+import yaml
+
+_DEEPEST: Final = 100
+"""Levels of nesting. Files of users have about ten; Python's own limit ends in no message."""
+
+
+class UserLoader(yaml.SafeLoader):
+    """Refuses what no reader after it can walk through: loops, and endless nesting."""
+
+    def __init__(self, stream: Any) -> None:
+        super().__init__(stream)
+        self._around: list[str | None] = []
+        """Anchors of the nodes around the present one; None for a node without one."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """Return the next node.
+
+        Raises:
+            yaml.composer.ComposerError: It refers to a node that it is in, or is nested too deep.
+        """
+        event: Any = self.peek_event()
+        if isinstance(event, yaml.AliasEvent):
+            if event.anchor in self._around:
+                problem = f"anchor {event.anchor!r} contains itself"
+                raise yaml.composer.ComposerError(None, None, problem, event.start_mark)
+            return super().compose_node(parent, index)
+        if len(self._around) == _DEEPEST:
+            problem = f"nested more than {_DEEPEST} levels"
+            raise yaml.composer.ComposerError(None, None, problem, event.start_mark)
+        self._around.append(event.anchor)
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self._around.pop()
+
+
+def user_yaml(text: str) -> Any:
+    """Return the content of YAML that a user wrote.
+
+    Raises:
+        yaml.YAMLError: It is no YAML, or contains itself.
+        ValueError: It has a date or number that Python refuses.
+    """
+    return yaml.load(text, Loader=UserLoader)  # noqa: S506 - it derives from SafeLoader

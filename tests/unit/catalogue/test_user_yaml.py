@@ -1,0 +1,27 @@
+"""YAML of users that no reader could walk through is refused where it is read."""
+
+import pytest
+import yaml
+
+from gke_inference.catalogue.input_error import yaml_problem
+from gke_inference.catalogue.user_yaml import user_yaml
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a: &one\n- *one\n", "anchor 'one' contains itself at line 2, column 3"),
+        ("a: &one {b: &two {c: *one}}", "anchor 'one' contains itself"),
+        ("[" * 1000, "nested more than 100 levels"),
+    ],
+)
+def test_loops_and_endless_nesting_are_refused(text: str, problem: str) -> None:
+    with pytest.raises(yaml.YAMLError) as caught:
+        user_yaml(text)
+    assert problem in yaml_problem(caught.value)
+
+
+def test_an_anchor_beside_itself_is_a_copy() -> None:
+    assert user_yaml("a: &one [1]\nb: *one\nc: {<<: &two {d: 2}, e: *two}\n") == {
+        "a": [1], "b": [1], "c": {"d": 2, "e": {"d": 2}},
+    }  # fmt: skip
