@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gke_inference.catalogue.engines import engine
+from gke_inference.catalogue.engines import engine, engines_where
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import join, one_of
 from gke_inference.intent.replicas import range_problems
@@ -161,8 +161,10 @@ def _check_from_zero(
 
 def _why_not_from_zero(platform: Platform, model: Model) -> str | None:
     """Return why a model must always have a replica, or None if it need not."""
-    if model.task is not Task.GENERATE or not engine(model.engine).fallbacks:
-        return "unless an endpoint picker compares the queues of vLLM or SGLang"
+    if model.task is not Task.GENERATE or engine(model.engine).metrics.kv_cache is None:
+        able = engines_where(lambda facts: facts.metrics.kv_cache is not None)
+        names = " or ".join(each.title for each in able)
+        return f"unless an endpoint picker compares the queues of {names}"
     if model.disaggregated is not None:
         return "when prefill and decode are disaggregated"
     if model.spanning is not None or model.experts is not None:
