@@ -43,7 +43,6 @@ def engines_in(
                 buffer=0,
                 capacity=queues[own.queue].flavors[0].capacity,
                 form=Form.SINGLE,
-                minimum=0,
                 namespace=team_namespace(own.team),
                 object_name=object_name(name),
             ),
@@ -91,6 +90,7 @@ def engine_args(
     settings = server.get("settings", EngineSettings())
     flags = {**_throughput(rung), **(settings.engine_args or {}), **own.engine_args}
     server["settings"] = settings.model_copy(update={"engine_args": flags})
+    server["replicas"] = 0  # only jobs run the engine
     server["has_gate"] = False
     server["service_account"] = account(served)
     return BatchEngineArgs(
