@@ -161,8 +161,8 @@ def _check_from_zero(
 
 def _why_not_from_zero(platform: Platform, model: Model) -> str | None:
     """Return why a model must always have a replica, or None if it need not."""
-    if model.task is not Task.GENERATE or engine(model.engine).metrics.kv_cache is None:
-        able = engines_where(lambda facts: facts.metrics.kv_cache is not None)
+    if model.task is not Task.GENERATE or not engine(model.engine).from_zero:
+        able = engines_where(lambda facts: facts.from_zero)
         names = " or ".join(each.title for each in able)
         return f"unless an endpoint picker compares the queues of {names}"
     if model.disaggregated is not None:

@@ -10,6 +10,7 @@ SCHEDULED_REPLICAS = "gke_inference:scheduled_replicas"
 DEMANDED_REPLICAS = "gke_inference:demanded_replicas"
 """Recorded series: 1 while a model has or recently had requests, and else 0."""
 
+
 def cloud_monitoring_name(metric: str) -> str:
     """Return a gauge's name in the HPA's metrics API (`|` in place of `/`)."""
     return f"prometheus.googleapis.com|{metric}|gauge"

@@ -169,6 +169,8 @@ class EngineFacts:
     """Whether jobs of the batch service can start servers of it."""
     fallbacks: bool = False
     """Whether a fallback can compare the queues of its replicas."""
+    from_zero: bool = False
+    """Whether the relay in a pool can start its first replica, and send it the requests."""
     longer_context: LongerContext | None = None
     """How it exceeds the context of the weights, or None if it does not check it."""
     measured_as: str = "tensorrt"
@@ -256,6 +258,7 @@ def _facts(name: str, entry: dict[str, Any]) -> EngineFacts:
         batches=entry.get("batches", False),
         cache_salt=tuple(entry["cache_salt"]),
         fallbacks=entry.get("fallbacks", False),
+        from_zero=entry.get("from_zero", False),
         hardware=hardware,
         health_path=entry["health_path"],
         longer_context=longer and LongerContext(tuple(longer["flags"]), longer["variable"]),

@@ -59,9 +59,9 @@ class AutoscalingArgs(TypedDict):
     """Region or zone of the cluster. Required with a schedule, with `standby` and with a minimum of
     0."""
     cluster_name: NotRequired[str]
-    """Cluster of the target. Required with a schedule, with `standby` and with a minimum of 0, since
-    Cloud Monitoring has the series of every cluster in the project, and another region's must not
-    count."""
+    """Cluster of the target. Required with a schedule, with `standby` and with a minimum of 0,
+    since Cloud Monitoring has the series of every cluster in the project, and another region's
+    must not count."""
     engine: NotRequired[EngineName]
     """Engine of the target, which determines its metric names. Default: `vllm`."""
     scale_in_delay_seconds: NotRequired[ScaleInDelay]
