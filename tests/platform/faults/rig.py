@@ -47,6 +47,8 @@ TPU = StockLine(
 )
 NO_OTHER_TPU = StockLine(zone="*", accelerator="tpu-v6e", chips=0)
 NO_L4 = StockLine(zone="*", accelerator="nvidia-l4", provisioning="on-demand", chips=0)
+_ONE_CHECKPOINT = {"PULUMI_EXPERIMENTAL": "true", "PULUMI_SKIP_CHECKPOINTS": "true"}
+"""The state is written once, at the end, instead of twice for each resource: no run is killed."""
 _SILENT = {"unfinished", "timeout", "malformed"}
 
 
@@ -159,7 +161,7 @@ class Platform:
         self.stack = file.name.removeprefix("Pulumi.").removesuffix(".yaml")
         self.model = next(iter(yaml.safe_load(text)["config"]["gke-inference:platform"]["models"]))
         self.project = scratch_project(folder, self.stack, text)
-        self._state = backend(folder)
+        self._state = {**backend(folder), **_ONE_CHECKPOINT}
         self.url = ""
 
     def bring_up(
