@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 import yaml
+from yaml.composer import ComposerError
 
 _DEEPEST: Final = 100
 """Levels of nesting. Files of users have about ten; Python's own limit ends in no message."""
@@ -20,18 +21,17 @@ class UserLoader(yaml.SafeLoader):
         """Return the next node.
 
         Raises:
-            yaml.composer.ComposerError: It refers to a node that it is in, or is nested too deep.
+            ComposerError: It refers to a node that it is in, or is nested too deep.
         """
         event: Any = self.peek_event()
-        if isinstance(event, yaml.AliasEvent):
-            if event.anchor in self._around:
-                problem = f"anchor {event.anchor!r} contains itself"
-                raise yaml.composer.ComposerError(None, None, problem, event.start_mark)
+        anchor, mark = event.anchor, event.start_mark  # an event of a node has both
+        if self.check_event(yaml.AliasEvent):
+            if anchor in self._around:
+                raise ComposerError(None, None, f"anchor {anchor!r} contains itself", mark)
             return super().compose_node(parent, index)
         if len(self._around) == _DEEPEST:
-            problem = f"nested more than {_DEEPEST} levels"
-            raise yaml.composer.ComposerError(None, None, problem, event.start_mark)
-        self._around.append(event.anchor)
+            raise ComposerError(None, None, f"nested more than {_DEEPEST} levels", mark)
+        self._around.append(anchor)
         try:
             return super().compose_node(parent, index)
         finally:
