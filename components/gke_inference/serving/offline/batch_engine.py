@@ -128,7 +128,7 @@ def objects(args: BatchEngineArgs, plan: ModelPlan, content: Any) -> dict[str, M
         "role": manifest("role", name, namespace, labels=labels, rules=rules),
         "binding": role_binding(name, name, subjects, namespace, labels=labels),
         "monitoring": pod_monitoring(
-            name, namespace, labels, _METRICS_PORT_NAME, plan.intent.engine
+            name, namespace, labels, _METRICS_PORT_NAME, plan.pod.intent.engine
         ),
         **(
             {}
