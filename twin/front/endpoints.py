@@ -184,7 +184,7 @@ def _reset(writer: asyncio.StreamWriter) -> None:
 
 
 async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-    with suppress(ConnectionError):
+    with suppress(OSError):  # also of a socket that the other side reset before
         while chunk := await source.read(_CHUNK_BYTES):
             target.write(chunk)
             await target.drain()
