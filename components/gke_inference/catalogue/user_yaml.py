@@ -1,6 +1,6 @@
 """Reads YAML that a user wrote."""
 
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import yaml
 from yaml.composer import ComposerError
@@ -23,7 +23,7 @@ class UserLoader(yaml.SafeLoader):
         Raises:
             ComposerError: It refers to a node that it is in, or is nested too deep.
         """
-        event: Any = self.peek_event()
+        event = cast("Any", self).peek_event()  # without types
         anchor, mark = event.anchor, event.start_mark  # an event of a node has both
         if self.check_event(yaml.AliasEvent):
             if anchor in self._around:
