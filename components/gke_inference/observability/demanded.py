@@ -10,6 +10,13 @@ from pydantic import Field
 from gke_inference.catalogue.engines import Metrics
 from gke_inference.settings import Settings
 
+_OF_POD = "-[a-z0-9]+(-[a-z0-9]+)?"
+"""What follows the name of a Deployment in that of a pod: the hash of the ReplicaSet and a suffix.
+
+A long name is cut, and the suffix then follows without a hyphen. Pods of a model whose name begins
+with that of another one have more parts.
+"""
+
 
 class Demand(Settings):
     """What is demand for a model, and for how long."""
@@ -36,9 +43,10 @@ def demanded_replicas(
         namespace: Namespace of the model.
         deployments: Deployments of its engines.
     """
-    relay = f'{{namespace="{namespace}",pod=~"{demand.relay_name}-.*"}}'
-    pods = "|".join(f"{name}-.*" for name in deployments)
-    engines = f'{{namespace="{namespace}",pod=~"{pods}"}}'
+    relay, engines = (
+        f'{{namespace="{namespace}",pod=~"({"|".join(names)}){_OF_POD}"}}'
+        for names in ([demand.relay_name], deployments)
+    )
     window = f"[{demand.idle_seconds}s]"
     terms = [
         f"sum(relay_waiting_requests{relay})",

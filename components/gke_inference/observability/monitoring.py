@@ -36,7 +36,7 @@ class MonitoringArgs(TypedDict):
     """Labels of the pods to scrape."""
     demand: NotRequired[Demand]
     """Demand for the first replica of a model that scales to zero. It is a recorded series, which
-    `Autoscaling` follows with `follows_demand`."""
+    `Autoscaling` follows with a minimum of 0."""
     engine: NotRequired[EngineName]
     """Engine of the pods, which determines the metrics to store. Default: `vllm`."""
     filled_deployment: NotRequired[str]
@@ -159,7 +159,7 @@ def recorded_series(args: MonitoringArgs) -> list[Manifest]:
             }
         )
     if "demand" in args:
-        metrics = engine(args.get("engine", "vllm")).metrics
+        metrics = engine(args.get("engine", DEFAULT_ENGINE)).metrics
         recorded.append(
             {
                 "expr": demanded_replicas(

@@ -80,8 +80,9 @@ def test_demand_starts_the_first_replica_and_ends_the_last(seen):
     assert engines["gke-inference/replicas"] == "1"  # what the gate of weights starts
     rules = seen.one("kubernetes:monitoring.googleapis.com/v1:Rules").inputs["spec"]["groups"]
     (rule,) = rules[0]["rules"]
-    relay = f'{{namespace="models",pod=~"{RELAY}-.*"}}'
-    engines = f'{{namespace="models",pod=~"{ENGINES}-.*"}}'
+    pods = "-[a-z0-9]+(-[a-z0-9]+)?"
+    relay = f'{{namespace="models",pod=~"({RELAY}){pods}"}}'
+    engines = f'{{namespace="models",pod=~"({ENGINES}){pods}"}}'
     assert rule["record"] == "gke_inference:demanded_replicas"
     assert rule["expr"] == (
         f"((sum(relay_waiting_requests{relay}) or vector(0))"
