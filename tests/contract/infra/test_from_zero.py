@@ -144,6 +144,11 @@ WHERE = f"models.{MODEL}.replicas"
             f"{WHERE}.from_zero.seconds must be less than timeout_seconds (900)",
         ),
         (
+            change(replicas=zero(from_zero={"idle_seconds": 60}))
+            | {"monitoring": {"metrics_adapter": False, "scrape_seconds": 30}},
+            f"{WHERE}.from_zero.idle_seconds must be at least 3 times the interval of scrapes, 30",
+        ),
+        (
             change(replicas={"min": 1, "max": 2, "from_zero": {"requests": 2}}),
             f"{WHERE}.from_zero must not be set unless min is 0",
         ),
