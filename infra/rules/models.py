@@ -6,6 +6,7 @@ from gke_inference.catalogue.engines import engine, engines_where
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import join, one_of
 from gke_inference.intent.replicas import range_problems
+from gke_inference.observability.demanded import idle_problems
 from infra.plan import CapacityByRegion
 from infra.rules.versions import check_from_zero
 from infra.stack import (
@@ -153,7 +154,10 @@ def _check_from_zero(
         return
     for region in platform.regions_of(model):
         yield from check_from_zero(platform, region, at)
-    seconds = (replicas.from_zero or FromZero()).seconds
+    limits = replicas.from_zero or FromZero()
+    path = join(where, "from_zero", "idle_seconds")
+    yield from idle_problems(path, limits.idle_seconds, platform.monitoring.scrape_seconds)
+    seconds = limits.seconds
     if seconds >= model.timeout_seconds:
         rule = f"must be less than timeout_seconds ({model.timeout_seconds}), which is left of it"
         yield InputError(join(where, "from_zero", "seconds"), rule, seconds)

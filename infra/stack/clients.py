@@ -184,9 +184,9 @@ class Clients(Settings):
     store: CounterStore = CounterStore()
     """Store of the usage counters."""
     stream_idle_seconds: IdleSeconds | None = None
-    """Seconds without a byte from an engine or a backend after which a stream is ended with an
-    error. By default 240, which is less than the 5 minutes after which Envoy, and so perhaps the
-    load balancer, cuts an idle stream."""
+    """Seconds without a byte from an engine or a backend after which a stream that has begun is
+    ended with an error. By default 240, which is less than the 5 minutes after which Envoy, and so
+    perhaps the load balancer, cuts an idle stream."""
 
     @property
     def acting_teams(self) -> list[str]:

@@ -106,9 +106,15 @@ def _problems(args: ClientGateArgs) -> Iterator[InputError]:
     yield from check_cached("", teams, has_cache="cache" in args)
     yield from check_when_spent("", teams)
     for name, team in teams.items():
-        if team.when_spent is not None and not args.get("replaced_models", {}).get(name):
+        if team.when_spent is None:
+            continue
+        replaced = args.get("replaced_models", {}).get(name, [])
+        if not replaced:
             rule = "needs 'replaced_models' of the team: the models that it answers for"
             yield InputError(join("teams", name, "when_spent"), rule)
+        if team.when_spent.model in replaced:
+            rule = "must list other models than the one that answers for them"
+            yield InputError(join("replaced_models", name), rule, team.when_spent.model)
     for name, paths in args.get("cache_salt_paths", {}).items():
         if wrong := [path for path in paths if not path.startswith("/v1/")]:
             path = join("cache_salt_paths", name)

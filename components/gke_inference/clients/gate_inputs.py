@@ -124,8 +124,8 @@ class ClientGateArgs(TypedDict):
     replicas: NotRequired[GateReplicas]
     """Replicas of the callout. Default: 2."""
     stream_idle_seconds: NotRequired[IdleSeconds]
-    """Seconds without a byte from an engine or a backend after which a stream is ended with an
-    error. Default: 240."""
+    """Seconds without a byte from an engine or a backend after which a stream that has begun is
+    ended with an error. Default: 240."""
     store: NotRequired[pulumi.Input[str]]
     """`HOST:PORT` of the counters that all replicas share: `CounterStore.address`. Default: none,
     each replica enforces its share of each limit."""

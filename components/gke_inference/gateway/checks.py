@@ -63,6 +63,8 @@ def _problems(args: Mapping[str, Any]) -> Iterator[InputError]:
         requests_per_minute=args.get("requests_per_minute"),
         global_access=args.get("global_access", False),
     )
+    if bool(args.get("asked_models")) is not bool(args.get("asked_gate")):
+        yield InputError("asked_gate", "must be set with asked_models, and not without them")
     if exposure is Exposure.INTERNAL and args.get("subnetwork") is None:
         yield InputError("subnetwork", "is required when exposure is internal")
     yield from check_hostname("", args.get("hostname"), certificate)

@@ -3,23 +3,40 @@
 It exists at all times, also without an engine: an autoscaler at zero replicas has no other metric.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pydantic import Field
 
 from gke_inference.catalogue.engines import Metrics
+from gke_inference.catalogue.input_error import InputError
 from gke_inference.settings import Settings
+
+_SCRAPES = 3
+"""Least scrapes in the idle time: an increase needs two samples, and one may be late."""
+_OF_POD = "-[a-z0-9]+(-[a-z0-9]+)?"
+"""What follows the name of a Deployment in that of a pod: the hash of the ReplicaSet and a suffix.
+
+A long name is cut, and the suffix then follows without a hyphen. Pods of a model whose name begins
+with that of another one have more parts.
+"""
 
 
 class Demand(Settings):
     """What is demand for a model, and for how long."""
 
     idle_seconds: int = Field(ge=60, le=86_400)
-    """Seconds after the last request for which the model keeps a replica. At least 60, as metrics
-    are read every 15 to 60 seconds."""
+    """Seconds after the last request for which the model keeps a replica. At least 60, and three
+    times the interval of scrapes."""
     relay_name: str
     """Deployment of the relay (`PoolFallback` with `wait`) that gets the requests for a model
     without engines."""
+
+
+def idle_problems(where: str, idle_seconds: int, scrape_seconds: int) -> Iterator[InputError]:
+    """Yield an idle time in which too few scrapes show that there were requests."""
+    if idle_seconds < _SCRAPES * scrape_seconds:
+        rule = f"must be at least {_SCRAPES} times the interval of scrapes, {scrape_seconds} s"
+        yield InputError(where, rule, idle_seconds)
 
 
 def demanded_replicas(
@@ -36,9 +53,10 @@ def demanded_replicas(
         namespace: Namespace of the model.
         deployments: Deployments of its engines.
     """
-    relay = f'{{namespace="{namespace}",pod=~"{demand.relay_name}-.*"}}'
-    pods = "|".join(f"{name}-.*" for name in deployments)
-    engines = f'{{namespace="{namespace}",pod=~"{pods}"}}'
+    relay, engines = (
+        f'{{namespace="{namespace}",pod=~"({"|".join(names)}){_OF_POD}"}}'
+        for names in ([demand.relay_name], deployments)
+    )
     window = f"[{demand.idle_seconds}s]"
     terms = [
         f"sum(relay_waiting_requests{relay})",

@@ -16,7 +16,7 @@ from gke_inference.catalogue.engine_metrics import (
 from gke_inference.catalogue.engines import DEFAULT_ENGINE, EngineName, engine
 from gke_inference.catalogue.problems import one_of
 from gke_inference.intent.schedule import ReplicaSchedule, overlap_problems
-from gke_inference.observability.demanded import Demand, demanded_replicas
+from gke_inference.observability.demanded import Demand, demanded_replicas, idle_problems
 from gke_inference.observability.promql import ROLE
 from gke_inference.observability.scheduled import scheduled_replicas
 from gke_inference.observability.settings import SCRAPE_SECONDS, ScrapeSeconds
@@ -36,7 +36,7 @@ class MonitoringArgs(TypedDict):
     """Labels of the pods to scrape."""
     demand: NotRequired[Demand]
     """Demand for the first replica of a model that scales to zero. It is a recorded series, which
-    `Autoscaling` follows with `follows_demand`."""
+    `Autoscaling` follows with a minimum of 0."""
     engine: NotRequired[EngineName]
     """Engine of the pods, which determines the metrics to store. Default: `vllm`."""
     filled_deployment: NotRequired[str]
@@ -179,6 +179,9 @@ def _check(args: MonitoringArgs) -> None:
         raise pulumi.InputPropertyError(
             "filledDeployment", f"must be one of deployments ({known}), got {filled!r}"
         )
+    if "demand" in args:
+        interval = args.get("interval_seconds", SCRAPE_SECONDS)
+        keep(idle_problems("demand.idle_seconds", args["demand"].idle_seconds, interval))
     schedules = args.get("schedules", {})
     keep(
         one_of("schedules", name, args["deployments"])

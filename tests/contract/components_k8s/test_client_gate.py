@@ -102,6 +102,8 @@ def test_a_team_with_a_spent_budget_has_a_cheaper_model_for_the_models_that_it_n
     assert spent == {"model": "sql", "replaces": ["llama-3.1-8b"]}
     with pytest.raises(pulumi.InputPropertyError, match="needs 'replaced_models' of the team"):
         built(recorder, **changes)
+    with pytest.raises(pulumi.InputPropertyError, match="must list other models than the one"):
+        built(recorder, replaced_models={"assistant": ["llama-3.1-8b", "sql"]}, **changes)
 
 
 def test_the_load_balancer_asks_the_gate_about_whole_requests_and_fails_closed(recorder):

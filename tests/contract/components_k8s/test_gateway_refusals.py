@@ -12,6 +12,8 @@ from tests.contract.components_k8s.gateway_args import EMBED, LLAMA, args, refus
     [
         ({"exposure": "public"}, "exposure.*external, internal, got 'public'"),
         ({"exposure": "internal"}, "subnetwork.*internal"),
+        ({"asked_models": ["llama"]}, "askedGate.*must be set with asked_models"),
+        ({"asked_gate": "gate:9010"}, "askedGate.*must be set with asked_models"),
         ({"hostname": "a.example.com"}, "hostname.*certificate"),
         ({"gateway_name": "G"}, "gatewayName.*got 'G'"),
         ({"gateway_name": "g" * 52}, "gatewayName.*at most 51"),

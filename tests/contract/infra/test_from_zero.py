@@ -80,8 +80,9 @@ def test_demand_starts_the_first_replica_and_ends_the_last(seen):
     assert engines["gke-inference/replicas"] == "1"  # what the gate of weights starts
     rules = seen.one("kubernetes:monitoring.googleapis.com/v1:Rules").inputs["spec"]["groups"]
     (rule,) = rules[0]["rules"]
-    relay = f'{{namespace="models",pod=~"{RELAY}-.*"}}'
-    engines = f'{{namespace="models",pod=~"{ENGINES}-.*"}}'
+    pods = "-[a-z0-9]+(-[a-z0-9]+)?"
+    relay = f'{{namespace="models",pod=~"({RELAY}){pods}"}}'
+    engines = f'{{namespace="models",pod=~"({ENGINES}){pods}"}}'
     assert rule["record"] == "gke_inference:demanded_replicas"
     assert rule["expr"] == (
         f"((sum(relay_waiting_requests{relay}) or vector(0))"
@@ -141,6 +142,11 @@ WHERE = f"models.{MODEL}.replicas"
         (
             change(replicas=zero(from_zero={"seconds": 900})),
             f"{WHERE}.from_zero.seconds must be less than timeout_seconds (900)",
+        ),
+        (
+            change(replicas=zero(from_zero={"idle_seconds": 60}))
+            | {"monitoring": {"metrics_adapter": False, "scrape_seconds": 30}},
+            f"{WHERE}.from_zero.idle_seconds must be at least 3 times the interval of scrapes, 30",
         ),
         (
             change(replicas={"min": 1, "max": 2, "from_zero": {"requests": 2}}),

@@ -94,6 +94,9 @@ RUNNING = 'vllm:num_requests_running{namespace="models",pod="llama-gpu-6c9d-x2k4
         ({WAKES: "0x30", ANSWERED: "4x30", RUNNING: "0x30"}, 0),
         ({WAKES: "0x30", ANSWERED: "4x30", RUNNING: "1x30"}, 1),  # longer than the idle time
         ({WAKES.replace("llama", "other"): "0x14 1x16"}, 0),
+        ({WAKES.replace("llama", "llama-3b"): "0x14 1x16"}, 0),
+        ({RUNNING.replace("llama-gpu", "llama-gpu-3b"): "1x30"}, 0),
+        ({WAKES.replace("6c9d-x2k4p", "6cx2k4p"): "0x14 1x16"}, 1),  # of a long name
     ],
 )
 def test_demand_is_recorded_while_requests_come_and_until_the_idle_time_ends(

@@ -4,7 +4,6 @@ It does for TLS what `proxy` does for HTTP. Bytes pass unread, so that both ends
 """
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -45,9 +44,12 @@ async def serve(folder: Path, endpoint: Endpoint) -> asyncio.Server:
     host, _, port = known.partition(":")
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+        try:
             await _connect(reader, writer, endpoint)
-        writer.close()
+        except (OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass  # no request, or one end is gone
+        finally:
+            writer.close()
 
     server = await asyncio.start_server(answer, host, int(port))
     file.write_text(known + "\n")

@@ -228,3 +228,10 @@ def test_a_tunnel_connects_a_pod_to_a_service_that_policies_let_it_reach(cluster
     refused, _ = cluster.connect("gate-0", "engine.models.svc:80")
     assert refused.startswith("HTTP/1.1 502 Bad Gateway  models/gate-0 to port")
     assert "502 Bad Gateway  no Service models/x" in cluster.connect("gate-0", "x.models.svc:80")[0]
+
+
+def test_a_tunnel_closes_a_connection_that_asks_for_nothing(cluster):
+    proxy = urllib.parse.urlsplit(cluster.tunnels["worker-0"])
+    with socket.create_connection((proxy.hostname, proxy.port), timeout=5) as link:
+        link.sendall(b"hello\r\n\r\n")
+        assert link.recv(4096) == b""

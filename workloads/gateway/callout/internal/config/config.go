@@ -31,7 +31,7 @@ type Config struct {
 	Pools   map[string]string
 	Guards  map[string]Guard
 	Models  map[string]Model
-	// StreamIdle is the longest time without a byte from the engine in a stream.
+	// StreamIdle is the longest time without a byte from the engine in a stream that has begun.
 	StreamIdle time.Duration
 	// DefaultContext is the assumed context of models that the file does not describe.
 	DefaultContext int64

@@ -61,12 +61,14 @@ type exchange struct {
 
 	status int
 	answer *openai.Response
-	// isStreaming is whether the deadline is that of the next piece of a stream; isStalled whether it has passed.
-	isStreaming, isStalled bool
-	list                   []byte
-	keepList               bool
-	guarded                guarded
-	failed                 *heldError
+	// isStream is whether the response is a stream, isStreaming whether the deadline is that of its next piece, and
+	// isStalled whether that has passed.
+	isStream, isStreaming, isStalled bool
+
+	list     []byte
+	keepList bool
+	guarded  guarded
+	failed   *heldError
 
 	refusedBy string
 	finished  bool

@@ -81,9 +81,6 @@ func (e *exchange) onResponseHeaders(message *extproc.HttpHeaders) error {
 func (e *exchange) onResponseBody(message *extproc.HttpBody) error {
 	began := time.Now()
 	out, isEnd := message.GetBody(), message.GetEndOfStream()
-	if e.isStreaming {
-		e.deadline.Reset(e.config.StreamIdle)
-	}
 	switch {
 	case e.failed != nil:
 		var fault *openai.Error
@@ -116,6 +113,8 @@ func (e *exchange) onResponseBody(message *extproc.HttpBody) error {
 	e.Metrics.Since(usage.PhaseChunk, began)
 	if isEnd {
 		e.finish(true)
+	} else {
+		e.awaitPiece()
 	}
 	return nil
 }
@@ -208,6 +207,9 @@ func (e *exchange) finish(isComplete bool) {
 		return
 	}
 	e.finished = true
+	if e.isStreaming { // the gateway may take longer to send the rest to the client
+		e.isStreaming, e.deadline = false, nil
+	}
 	if e.refusedBy != "" {
 		e.Metrics.Refusals.WithLabelValues(e.caller.Team, e.refusedBy).Inc()
 	}

@@ -10,14 +10,26 @@ import (
 	"gke-inference/gateway/internal/calls"
 )
 
-// watch limits the time until the next piece of a stream.
+// watch notes a response that is a stream. Its time is limited once its answer has begun, since the headers of an
+// engine's response, comments, and events such as `response.created` come before the prompt is computed.
 func (e *exchange) watch(headers map[string][]string) {
 	kind, _, err := mime.ParseMediaType(calls.First(headers, "content-type"))
 	if err != nil || kind != eventStream || e.kind != prompt || e.status != http.StatusOK || e.answer == nil {
 		return
 	}
-	e.isStreaming = true
-	e.deadline = time.NewTimer(e.config.StreamIdle)
+	e.isStream = true
+}
+
+// awaitPiece limits the time until the next piece of a stream that has begun. What a guard or a slow client has taken
+// of it does not count.
+func (e *exchange) awaitPiece() {
+	switch {
+	case e.isStreaming:
+		e.deadline.Reset(e.config.StreamIdle)
+	case e.isStream && e.answer.HasBegun():
+		e.isStreaming = true
+		e.deadline = time.NewTimer(e.config.StreamIdle)
+	}
 }
 
 // stall ends a stream whose engine sends nothing any more, with an error in the form of its API. The end of the

@@ -82,11 +82,13 @@ func (a *Attempts) RoundTrip(r *http.Request) (*http.Response, error) {
 	made := callOf(r)
 	var last error = openai.Failed(http.StatusBadGateway, "backend_unreachable", "The model's backend has no target.")
 	var answer *http.Response
+	hasStalled := false
 	for _, target := range order(made.backend.Targets, made.path) {
 		began := time.Now()
 		next, err := a.tryStream(r, made, func(r *http.Request) (*http.Response, error) { return a.try(r, made, target) })
 		result, again := judged(next, err)
-		made.isSent = err != nil && (!again || errors.Is(err, openai.ErrStalled))
+		hasStalled = hasStalled || errors.Is(err, openai.ErrStalled)
+		made.isSent = hasStalled || err != nil && !again
 		a.Metrics.Attempts.WithLabelValues(made.name, target.Name, result).Inc()
 		if result != "ok" && r.Context().Err() == nil {
 			slog.Warn("target failed", "backend", made.name, "target", target.Name, "result", result)

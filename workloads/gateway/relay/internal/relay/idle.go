@@ -19,7 +19,7 @@ type idleTimer struct {
 	isFired atomic.Bool
 }
 
-// watchIdle returns a context that ends when a target has sent nothing for some time. Progress restarts the time.
+// watchIdle returns a context that ends when a target has sent nothing for some time.
 func watchIdle(ctx context.Context, after time.Duration) (context.Context, *idleTimer) {
 	ctx, cancel := context.WithCancel(ctx)
 	made := &idleTimer{after: after, cancel: cancel}
@@ -30,7 +30,10 @@ func watchIdle(ctx context.Context, after time.Duration) (context.Context, *idle
 	return ctx, made
 }
 
-func (t *idleTimer) progress() { t.timer.Reset(t.after) }
+func (t *idleTimer) start() { t.timer.Reset(t.after) }
+
+// pause stops the time until the next start: nobody waits for the target while a client reads slowly.
+func (t *idleTimer) pause() { t.timer.Stop() }
 
 func (t *idleTimer) stop() {
 	t.timer.Stop()
@@ -61,8 +64,8 @@ func (b *idleBody) readFirst() error {
 	piece := make([]byte, 4<<10)
 	n, err := b.ReadCloser.Read(piece)
 	b.first, b.err = piece[:n], b.timer.err(err)
+	b.timer.pause()
 	if n > 0 {
-		b.timer.progress()
 		return nil
 	}
 	if b.err == io.EOF {
@@ -81,10 +84,9 @@ func (b *idleBody) Read(into []byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err
 	}
+	b.timer.start()
 	n, err := b.ReadCloser.Read(into)
-	if n > 0 {
-		b.timer.progress()
-	}
+	b.timer.pause()
 	if err = b.timer.err(err); errors.Is(err, openai.ErrStalled) {
 		b.stalled()
 	}

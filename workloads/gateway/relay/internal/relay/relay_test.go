@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"gke-inference/gateway/internal/holding"
@@ -377,5 +378,39 @@ func TestAStreamThatStallsLaterEndsWithAnErrorAndIsAskedOfNobodyElse(t *testing.
 	}
 	if got := counted(t, metrics, "relay_stalled_streams_total", "m"); got != 1 {
 		t.Errorf("counted %v", got)
+	}
+}
+
+func TestTheTimeInWhichAClientReadsNothingIsNotThatOfTheTarget(t *testing.T) {
+	ctx, timer := watchIdle(t.Context(), 100*time.Millisecond)
+	body := &idleBody{ReadCloser: io.NopCloser(iotest.OneByteReader(strings.NewReader("abc"))), timer: timer, stalled: func() { t.Error("stalled") }}
+	defer body.Close()
+	if err := body.readFirst(); err != nil {
+		t.Fatal(err)
+	}
+	var read strings.Builder
+	for piece := make([]byte, 8); ; {
+		n, err := body.Read(piece)
+		read.Write(piece[:n])
+		if err != nil {
+			break
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	if read.String() != "abc" || ctx.Err() != nil {
+		t.Errorf("got %q, %v", &read, ctx.Err())
+	}
+}
+
+func TestTheTokensOfATargetThatStalledAreCountedIfNoOtherOneAnswers(t *testing.T) {
+	full := standIn(t, config.AuthNone, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+	away := &config.Target{Name: "away", URL: "http://127.0.0.1:1/v1", Model: "m", Weight: 1, Auth: config.Auth{Kind: config.AuthNone}}
+	for name, next := range map[string]*config.Target{"full": full, "away": away} {
+		first := streaming(t)
+		first.Weight = 1 << 40
+		status, _, metrics := asStream(t, first, next)
+		if got := counted(t, metrics, "relay_tokens_total", "output"); status == http.StatusOK || got == 0 {
+			t.Errorf("%s: got %d, counted %v", name, status, got)
+		}
 	}
 }

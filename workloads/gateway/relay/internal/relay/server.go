@@ -79,7 +79,7 @@ type call struct {
 	held    *holding.Body
 	end     func(openai.Usage)
 	status  int
-	// isSent is set if the last called target may have used tokens.
+	// isSent is set if the last called target, or one that stalled, may have used tokens.
 	isSent bool
 	// isRefused is set if the fallback does not admit the request.
 	isRefused bool
@@ -241,6 +241,9 @@ func answered(answer *http.Response) error {
 	if answer.StatusCode != http.StatusOK {
 		mapped := mapError(answer)
 		answer.Body.Close()
+		if made.isSent {
+			made.end(made.request.Guess())
+		}
 		made.status = mapped.Status
 		replace(answer, mapped)
 		return nil

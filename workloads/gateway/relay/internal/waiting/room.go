@@ -251,6 +251,10 @@ func (r *Room) send(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		slog.Warn("engine not reached", "host", host, "error", err.Error())
+		if time.Since(made.began) >= made.limit {
+			made.leave("too_long")
+			return nil, errLate
+		}
 		if err := pause(req.Context(), lookInterval); err != nil {
 			return nil, err
 		}

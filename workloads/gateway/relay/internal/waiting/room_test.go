@@ -195,6 +195,19 @@ func TestMoreBytesThanMayWaitAreRefused(t *testing.T) {
 	}
 }
 
+func TestARequestDoesNotWaitForeverForAnEngineThatAcceptsNoConnection(t *testing.T) {
+	m := newModel(t, config.Wait{Requests: 2, Seconds: 0.5, ExpectedSeconds: 30}, roomy)
+	waits := m.later(t, chat, plain)
+	m.untilWaiting(t, 1)
+	m.hosts.Store(&[]string{"127.0.0.1:1"})
+	if found := <-waits; found.status != 503 || !strings.Contains(found.body, "model_starting") {
+		t.Fatal(found)
+	}
+	if m.waiting.Load() != 0 || m.counted(t, "relay_waits_total", "too_long") != 1 {
+		t.Error("it is still counted")
+	}
+}
+
 func TestNoRequestWaitsLongerThanItMay(t *testing.T) {
 	m := newModel(t, config.Wait{Requests: 2, Seconds: 0.5, ExpectedSeconds: 30}, roomy)
 	found := m.post(t.Context(), t, chat, plain)
