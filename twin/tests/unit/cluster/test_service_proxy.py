@@ -228,3 +228,12 @@ def test_a_tunnel_connects_a_pod_to_a_service_that_policies_let_it_reach(cluster
     refused, _ = cluster.connect("gate-0", "engine.models.svc:80")
     assert refused.startswith("HTTP/1.1 502 Bad Gateway  models/gate-0 to port")
     assert "502 Bad Gateway  no Service models/x" in cluster.connect("gate-0", "x.models.svc:80")[0]
+
+
+@pytest.mark.parametrize("head", ["", "GET / HTTP/1.1", "CONNECT engine"])
+def test_a_tunnel_refuses_and_ends_what_is_no_request_for_one(cluster, head):
+    proxy = urllib.parse.urlsplit(cluster.tunnels["worker-0"])
+    with socket.create_connection((proxy.hostname, proxy.port), timeout=5) as link:
+        link.sendall(f"{head}\r\n\r\n".encode())
+        answer = b"".join(iter(lambda: link.recv(4096), b""))
+    assert answer.startswith(b"HTTP/1.1 405 ")
