@@ -159,7 +159,7 @@ def recorded_series(args: MonitoringArgs) -> list[Manifest]:
             }
         )
     if "demand" in args:
-        metrics = engine(args.get("engine", "vllm")).metrics
+        metrics = engine(args.get("engine", DEFAULT_ENGINE)).metrics
         recorded.append(
             {
                 "expr": demanded_replicas(
