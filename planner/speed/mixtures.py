@@ -1,6 +1,6 @@
 """What experts and adapters add to a step; on numbers and on arrays."""
 
-from typing import Any, overload
+from typing import Any, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,5 +92,5 @@ def read_billion(
     drawn = experts_touched(np.maximum(experts, 1), np.asarray(chosen), np.asarray(tokens))
     known = (active - chosen * expert) * copies + drawn * expert
     unknown = np.minimum(whole, active * np.maximum(1.0, tokens**0.75))
-    found: Array = np.where(np.asarray(expert) > 0, known, unknown)
+    found = cast("Array", np.where(np.asarray(expert) > 0, known, unknown))
     return found if found.ndim else float(found)

@@ -110,7 +110,7 @@ def test_a_group_of_hosts_is_scaled_as_one(recorder):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"replicas": {"min": 0, "max": 4}}, "clusterLocation.*must be set with replicas.min 0"),
+        ({"replicas": {"min": 0, "max": 4}}, "clusterLocation.*set with replicas.min 0, got none"),
         ({"replicas": {"min": -1, "max": 4}}, "replicas.min.*0 to 1000, got -1"),
         ({"standby": -1}, "standby.*0 to 1000, got -1"),
         ({**FILLS, "standby": 13}, r"standby.*at most replicas.max \(12\), got 13"),
@@ -161,7 +161,9 @@ def test_a_signal_nobody_knows_is_refused(recorder, signals, message):
 
 def test_an_autoscaler_says_why_its_size_is_fixed(recorder):
     recorder.run(
-        lambda: Autoscaling("scaling", {**args(), "replicas": {"min": 12, "max": 12}}).hpa_name
+        lambda: (
+            Autoscaling("scaling", {**args(), "replicas": ReplicaRange(min=12, max=12)}).hpa_name
+        )
     )
     metadata = recorder.one(TYPE).inputs["metadata"]
     assert metadata["annotations"] == {

@@ -233,8 +233,8 @@ def shares_of_rehearsal(rehearsal: Rehearsal, asked: list[tuple[float, bool]]) -
     canaries = {at for at, (pool, _) in enumerate(rehearsal.gates.pools) if pool not in
                 {model.name for model in rehearsal.platform.models}}  # fmt: skip
 
-    def route(part: Arrivals, *others: Any) -> Any:
-        pool, region = send(part, *others)
+    def route(part: Arrivals, *others: Any, **named: Any) -> Any:
+        pool, region = send(part, *others, **named)
         asked.extend(
             (at, to in canaries)
             for at, to in zip(part.seconds.tolist(), pool.tolist(), strict=True)

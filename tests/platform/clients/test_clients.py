@@ -5,6 +5,7 @@ import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,13 @@ pytestmark = [pytest.mark.needs_tools, pytest.mark.soak]
 
 MODEL = "llama-3.1-8b"
 STACK = ("--stack", "clients")
+TRIAL = f"""\
+        trial:
+          models: [{MODEL}, support]
+          monthly_usd: 0.15
+          when_spent: {{model: support, monthly_usd: 1}}
+"""
+"""A team whose budget is spent by the question of `up` ($0.118) and one more."""
 REVOKED_WITHIN_SECONDS = 5.0
 LONG_TOKENS = 300
 REFUSED_WITHIN_SECONDS = 10.0
@@ -37,8 +45,16 @@ def checkout(tmp_path) -> Path:
     folder = example_checkout.checkout(tmp_path / "checkout", "clients")
     file = folder / "stacks" / "Pulumi.clients.yaml"
     text = file.read_text()
-    assert "tokens_per_month: 500000000" in text
-    file.write_text(text.replace("tokens_per_month: 500000000", "tokens_per_month: 60"))
+    price = "llama-3.1-8b: {input_usd_per_million: 0.10, output_usd_per_million: 0.40}"
+    changes = {
+        "tokens_per_month: 500000000": "tokens_per_month: 60",
+        price: "llama-3.1-8b: {input_usd_per_million: 1000, output_usd_per_million: 4000}",
+        "      issuers: #": TRIAL + "      issuers: #",
+    }
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    file.write_text(text)
     return folder
 
 
@@ -138,6 +154,35 @@ def check_apis(paths: TwinPaths, endpoint: str, key: str, assistant: openai.Open
     assert wrong == ("AuthenticationError", "authentication_error")
 
 
+def check_spent_budget(checkout: Path, paths: TwinPaths, endpoint: str, client, speaker) -> None:
+    """Spend the budget of a team; a cheaper model answers then, in every API, and is recorded."""
+    key = output_of(checkout, paths, "clients", "keys", "create", "trial", *STACK).strip()
+    trial = client(endpoint, key)
+    until_keys_are_read(paths)
+    assert ask(trial).model == MODEL
+    answered = trial.chat.completions.with_raw_response.create(
+        model=MODEL, max_tokens=8, messages=[{"role": "user", "content": "Which keys?"}]
+    )
+    assert answered.headers["x-gki-instead-of"] == MODEL
+    assert answered.parse().model == "support"
+    assert {chunk.model for chunk in ask(trial, stream=True)} == {"support"}
+    response = trial.responses.create(model=MODEL, input="Which keys?", max_output_tokens=8)
+    assert response.model == "support"
+    messages: Any = [{"role": "user", "content": "Which keys?"}]
+    message = speaker(endpoint, key).messages.create(model=MODEL, max_tokens=8, messages=messages)
+    assert message.model == "support"
+
+    def recorded() -> bool:
+        mine = [one for one in usage(paths) if one["key_id"] == key.split("_")[1]]
+        mine.sort(key=itemgetter("time"))  # each gate has its own log
+        named = [(one["model"], one.get("instead_of")) for one in mine if one["status"] == 200]
+        return named == [(MODEL, None), *[("support", MODEL)] * 4]
+
+    eventually(recorded, 30)
+    listed = json.loads(output_of(checkout, paths, "clients", "usage", *STACK, "-o", "json"))
+    assert {row["model"] for row in listed if row["team"] == "trial"} == {MODEL, "support"}
+
+
 def compared(checkout: Path, paths: TwinPaths) -> tuple[int, dict[str, dict[str, Any]]]:
     """Return the exit code of `clients reconcile`, and its rows of the model by kind."""
     arguments = ("clients", "reconcile", *STACK, "-o", "json")
@@ -226,11 +271,12 @@ def test_teams_have_keys_models_limits_and_records_of_what_they_used(
     spent = apis.error_of(speaker(endpoint, batch), MODEL, apis.QUESTION)
     assert spent == ("RateLimitError", "rate_limit_error")
     ask(assistant)  # another team's month is its own
+    check_spent_budget(checkout, paths, endpoint, client, speaker)
 
     check_records(checkout, paths, assistant)
 
     listed = json.loads(output_of(checkout, paths, "clients", "keys", "list", "-o", "json", *STACK))
-    assert sorted(each["team"] for each in listed) == ["assistant", "evaluation"]
+    assert sorted(each["team"] for each in listed) == ["assistant", "evaluation", "trial"]
     assert key not in json.dumps(listed)
     output_of(checkout, paths, "clients", "keys", "revoke", key.split("_")[1], *STACK)
     assert until_it_is(False, assistant) <= REVOKED_WITHIN_SECONDS

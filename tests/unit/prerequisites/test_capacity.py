@@ -138,12 +138,14 @@ def test_a_reservation_of_another_project_must_be_shared(google, project, settin
 def test_odds_are_asked_for_what_is_neither_reserved_nor_on_demand(google, project):
     names = [each.name for each in obtainability(project) if "us-central1" in each.name]
     assert names == [
-        "g2-standard-12 spot in us-central1",
+        "a3-highgpu-1g flex-start in us-central1",
+        "a3-highgpu-1g spot in us-central1",
         "a3-highgpu-2g flex-start in us-central1",
         "a3-highgpu-2g spot in us-central1",
         "a3-highgpu-8g spot in us-central1",
+        "g2-standard-12 spot in us-central1",
     ]
-    assert google.asked_odds[0] == {
+    assert google.asked_odds[names.index("g2-standard-12 spot in us-central1")] == {
         "distributionPolicy": {
             "targetShape": "ANY",
             "zones": [
@@ -162,7 +164,7 @@ def test_odds_are_asked_for_what_is_neither_reserved_nor_on_demand(google, proje
     ("odds", "state"), [(0.9, State.MET), (0.69, State.UNLIKELY), (None, State.UNSEEN)]
 )
 def test_odds_are_advice_and_fail_nothing(google, project, odds, state):
-    google.odds["g2-standard-12"] = odds
+    google.odds["a3-highgpu-1g"] = odds
     one = next(iter(obtainability(project)))
     assert (one.state, one.is_required, one.is_problem) == (state, False, False)
 

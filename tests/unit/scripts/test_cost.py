@@ -97,7 +97,7 @@ def test_the_cost_of_a_unit_by_model_names_what_its_lines_miss(capsys):
     found = json.loads(printed(capsys, "prod", output=Output.JSON))["by_model_a_unit"]
     lacks = "nvidia-h100-80gb x8 on-demand in asia-northeast1"
     assert lacks in found["llama-3.3-70b"]["missing"]
-    assert found["llama-3.1-8b"]["missing"] == []
+    assert found["qwen3-embedding-0.6b"]["missing"] == []
 
 
 def test_the_lengths_that_were_taken_are_said_where_a_stack_only_embeds(capsys):

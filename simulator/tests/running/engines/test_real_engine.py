@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gke_inference.catalogue import engine_metrics
+from gke_inference.catalogue.engines import engine
 from simulator.tests.running.engines.requests_table import CASES, MODEL, POOLING, Case
 from simulator.tests.running.engines.servers import BLOCK, Server, start_real, start_simulated
 from twin.engines.real.tiny_model import write_adapter
@@ -24,6 +24,7 @@ pytestmark = [
     pytest.mark.soak,
     pytest.mark.timeout(900),
 ]
+METRICS = engine("vllm").metrics
 DEVELOPERS = "vllm:sleep_mode"  # exported by the real server in developer mode only
 _STARTS_IN = 800.0  # half a minute on an idle machine with two cores
 
@@ -103,17 +104,17 @@ def test_every_metric_of_the_simulated_engine_is_one_of_the_real_one(
     ours = {name: kind for name, kind in ours.items() if not name.startswith(DEVELOPERS)}
     assert ours == {name: kind for name, kind in families(real).items() if name in ours}
     for name in ours:
-        if name != engine_metrics.CACHE_INFO:  # a label for every cache setting of the platform
+        if name != METRICS.cache_info:  # a label for every cache setting of the platform
             assert labels(simulated, name) <= labels(real, name), name
 
 
 def test_every_metric_that_the_platform_uses_is_exported_by_the_real_engine(real: Server):
     text = real.metrics()
-    for pattern in engine_metrics.SCRAPED:
+    for pattern in METRICS.stored():
         assert re.search(rf"^(?:# TYPE )?{pattern}[ {{]", text, re.MULTILINE), pattern
     assert "gpu_cache_usage_perc" not in text
-    assert {"block_size", "num_gpu_blocks"} <= labels(text, engine_metrics.CACHE_INFO)
-    assert labels(text, engine_metrics.LORA_INFO) == {
+    assert {"block_size", "num_gpu_blocks"} <= labels(text, METRICS.cache_info or "")
+    assert labels(text, METRICS.adapters or "") == {
         "max_lora",
         "running_lora_adapters",
         "waiting_lora_adapters",
