@@ -1,6 +1,6 @@
 """Which region of a front is nearest to clients of each place, by published round trips."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from gke_inference.catalogue.round_trips import round_trips
@@ -44,7 +44,7 @@ def distances(plan: Plan) -> Distances:
     return between(front.answering if front.router is None else front.routed)
 
 
-def between(regions: Iterable[str]) -> Distances:
+def between(regions: Collection[str]) -> Distances:
     """Return the nearest of some regions for clients of each place."""
     table = round_trips()
     known = [each for each in regions if each in table.places]

@@ -184,8 +184,11 @@ def _reset(writer: asyncio.StreamWriter) -> None:
 
 
 async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-    with suppress(OSError):  # also of a socket that the other side reset before
+    """Copy until the end of a connection; a reset passes to the other one."""
+    try:
         while chunk := await source.read(_CHUNK_BYTES):
             target.write(chunk)
             await target.drain()
         target.write_eof()
+    except OSError:  # also of a socket that the other side reset before
+        _reset(target)

@@ -83,7 +83,7 @@ class PoolFallbackArgs(TypedDict):
     """Replicas. Default: 2."""
     wait: NotRequired[WaitSettings]
     """How requests wait where the pool has no engine and no backend answers. Default: none waits.
-    `Autoscaling` with a minimum of 0 starts the first engine."""
+    `Autoscaling` with `replicas.min` 0 starts the first engine."""
 
 
 class PoolFallback(pulumi.ComponentResource):

@@ -36,7 +36,7 @@ class MonitoringArgs(TypedDict):
     """Labels of the pods to scrape."""
     demand: NotRequired[Demand]
     """Demand for the first replica of a model that scales to zero. It is a recorded series, which
-    `Autoscaling` follows with a minimum of 0."""
+    `Autoscaling` with `replicas.min` 0 follows."""
     engine: NotRequired[EngineName]
     """Engine of the pods, which determines the metrics to store. Default: `vllm`."""
     filled_deployment: NotRequired[str]

@@ -183,17 +183,17 @@ def storage(
     able = engine(engine_name).hardware[kind]
     environment: dict[str, str] = {}
     cache_folder: str | None = None
-    if kind == "tpu" and cache_bucket is not None:
+    if cache_bucket is not None and able.cache_variable is not None:
         volumes.append(fuse_volume("xla-cache", cache_bucket, is_read_only=False))
         mounts.append({"mountPath": XLA_CACHE, "name": "xla-cache"})
         # Another engine release must not use these programs.
-        release = engine_version(f"{engine_name}_tpu")
+        release = engine_version(f"{engine_name}_{kind}")
         cache_folder = f"{XLA_CACHE}/{model}/{release}"
-        environment[str(able.cache_variable)] = cache_folder
+        environment[able.cache_variable] = cache_folder
     cache_archive: str | None = None
     if cache_bucket is not None and able.archived_cache:
         cache_folder = GPU_CACHE
-        cache_archive = f"gs://{cache_bucket}/{model}/{engine_version(f'{engine_name}_gpu')}"
+        cache_archive = f"gs://{cache_bucket}/{model}/{engine_version(f'{engine_name}_{kind}')}"
     if caches:
         volumes.append(cache_volume(sum(caches.values())))
     return Storage(

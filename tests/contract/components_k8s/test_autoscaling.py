@@ -111,6 +111,7 @@ def test_a_group_of_hosts_is_scaled_as_one(recorder):
     ("change", "message"),
     [
         ({"replicas": {"min": 0, "max": 4}}, "clusterLocation.*set with replicas.min 0, got none"),
+        ({"replicas": {"min": -1, "max": 4}}, "replicas.min.*0 to 1000, got -1"),
         ({"standby": -1}, "standby.*0 to 1000, got -1"),
         ({**FILLS, "standby": 13}, r"standby.*at most replicas.max \(12\), got 13"),
         ({"replicas": {"min": 5, "max": 4}}, r"replicas.min.*at most max \(4\), got 5"),

@@ -41,9 +41,9 @@ _KEYS = "IAP_KEYS"
 _CONFIG = "config-file"
 _READS = "refresh-metrics-interval"
 _NOT_FOUND = 127
+"""Exit code of a shell whose program does not exist (POSIX, Shell Command Language 2.8.2)."""
 _STATIC_SERVER = Path(__file__).parent / "launching" / "static_server.py"
 """Started as a file: as a module, Python would first import the whole agent, for a second."""
-"""Exit code of a shell whose program does not exist (POSIX, Shell Command Language 2.8.2)."""
 _PICKERS = (Kind.PICKER, Kind.PD_PICKER, Kind.LLM_D_ROUTER)
 _PICKER_PORTS = {"grpc-port": 9002, "grpc-health-port": 9003, "metrics-port": 9090}
 _ROLES_HANDLER = "disagg-profile-handler"

@@ -16,6 +16,8 @@ Endpoint = Callable[[str, int, str], tuple[str, int]]
 It raises LookupError if there is no such port, or ConnectionError if NetworkPolicies drop it.
 """
 _PIECE_BYTES = 1 << 16
+_UNREADABLE = (asyncio.IncompleteReadError, asyncio.LimitOverrunError)
+"""A head that ends early, or is too long."""
 
 
 def environment(folder: Path, pod: JsonObject) -> dict[str, str]:
@@ -45,9 +47,8 @@ async def serve(folder: Path, endpoint: Endpoint) -> asyncio.Server:
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            await _connect(reader, writer, endpoint)
-        except (OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # no request, or one end is gone
+            with contextlib.suppress(OSError, *_UNREADABLE):
+                await _connect(reader, writer, endpoint)
         finally:
             writer.close()
 
@@ -60,7 +61,7 @@ async def _connect(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, endpoint: Endpoint
 ) -> None:
     lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-    method, target, _ = lines[0].split(" ", 2)
+    method, target = (*lines[0].split(" "), "", "")[:2]
     fields = {name.lower(): value.strip() for name, _, value in (x.partition(":") for x in lines)}
     host, _, port = target.rpartition(":")
     if method != "CONNECT" or not port.isdigit():

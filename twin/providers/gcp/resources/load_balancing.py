@@ -122,7 +122,9 @@ def check_endpoint(inputs: Json, _project: str, store: Store, found: list[Link])
         raise _invalid("resource.target", f"'{attachment.name}' is not in region {region}.")
     if inputs.get("loadBalancingScheme") != "":
         raise _invalid("resource.loadBalancingScheme", "Must be empty with a service attachment.")
-    own = _networks(store, [_target(found, "network")])
+    own = _networks(
+        store, [link.target for link in found if link.path in ("network", "subnetwork")]
+    )
     _check_other_network(store, attachment, own, "resource.network")
     rule = _named(store, FORWARDING_RULE, attachment, "targetService")
     has_global_access = rule is not None and rule.outputs.get("allowGlobalAccess") is True

@@ -230,8 +230,10 @@ def test_a_tunnel_connects_a_pod_to_a_service_that_policies_let_it_reach(cluster
     assert "502 Bad Gateway  no Service models/x" in cluster.connect("gate-0", "x.models.svc:80")[0]
 
 
-def test_a_tunnel_closes_a_connection_that_asks_for_nothing(cluster):
+@pytest.mark.parametrize("head", ["", "GET / HTTP/1.1", "CONNECT engine"])
+def test_a_tunnel_refuses_and_ends_what_is_no_request_for_one(cluster, head):
     proxy = urllib.parse.urlsplit(cluster.tunnels["worker-0"])
     with socket.create_connection((proxy.hostname, proxy.port), timeout=5) as link:
-        link.sendall(b"hello\r\n\r\n")
-        assert link.recv(4096) == b""
+        link.sendall(f"{head}\r\n\r\n".encode())
+        answer = b"".join(iter(lambda: link.recv(4096), b""))
+    assert answer.startswith(b"HTTP/1.1 405 ")

@@ -159,6 +159,34 @@ def test_only_accepted_endpoints_listen_and_a_removal_from_the_list_breaks_conne
     follow(place, work)
 
 
+def test_a_client_that_resets_its_connection_resets_that_of_the_gateway(
+    place: Consumers, port: int
+) -> None:
+    place.publish({SHOP: 1})
+    made = reached(place)
+
+    async def work(_tier: EndpointTier) -> None:
+        arrived, lost = asyncio.Event(), asyncio.Event()
+
+        async def gateway(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            try:
+                while await reader.read(4096):
+                    arrived.set()
+            except ConnectionResetError:
+                lost.set()
+            writer.close()
+
+        async with await asyncio.start_server(gateway, BEHIND, port), asyncio.timeout(5):
+            _, writer = await asyncio.open_connection(made.outputs["ipAddress"], port)
+            await arrived.wait()
+            plain: socket.socket = writer.get_extra_info("socket")
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            writer.transport.abort()
+            await lost.wait()
+
+    follow(place, work)
+
+
 def test_a_client_is_reset_while_the_gateway_is_lost(place: Consumers, port: int) -> None:
     place.publish({SHOP: 1})
     made = reached(place)

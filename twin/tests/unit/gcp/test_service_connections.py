@@ -160,6 +160,13 @@ def test_lists_that_google_rejects_are_refused(
     [
         ({"loadBalancingScheme": "INTERNAL"}, "Must be empty with a service attachment"),
         ({"network": f"projects/{PROJECT}/global/networks/net"}, "must be in another VPC network"),
+        (
+            {
+                "network": None,
+                "subnetwork": f"projects/{PROJECT}/regions/{REGION}/subnetworks/published",
+            },
+            "must be in another VPC network",
+        ),
         ({"region": "us-west1", "ipAddress": None}, "is not in region us-west1"),
         ({"allowPscGlobalAccess": True}, "has no global access"),
         ({"target": f"projects/{PROJECT}/regions/{REGION}/serviceAttachments/x"}, "was not found"),
