@@ -4,6 +4,7 @@ It does for TLS what `proxy` does for HTTP. Bytes pass unread, so that both ends
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
