@@ -139,6 +139,7 @@ class _Served:
             self._server.close()
         for writer in self._writers:
             _reset(writer)
+        await asyncio.sleep(0)  # a transport closes its socket in the next turn of the loop
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Connect a client to the gateway; without one, reset its connection."""
