@@ -10,10 +10,10 @@ from typing import Any
 from twin.pulumi import language_host
 
 
-def interpreter(info: Any, own: Any = language_host.interpreter) -> str:
+def interpreter(info: Any, *, is_plugin: bool = False, own: Any = language_host.interpreter) -> str:
     """Return the Python that runs a plugin."""
     if dict(info.options).get("virtualenv"):
-        return own(info)
+        return own(info, is_plugin=is_plugin)
     return shutil.which("python3") or sys.executable
 
 

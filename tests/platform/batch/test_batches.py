@@ -30,7 +30,7 @@ def answered(api, batch) -> int:
 @pytest.mark.parametrize(
     ("count", "kills"),
     [
-        pytest.param(200, {"serve": 0.2}, id="service"),
+        pytest.param(400, {"serve": 0.1}, id="service"),
         pytest.param(LINES, {"work": 0.1, "serve": 0.2}, id="both", marks=pytest.mark.soak),
     ],
 )

@@ -70,8 +70,14 @@ def test_a_model_goes_to_zero_and_its_next_requests_wait_within_their_limits_for
         found: dict[str, Any] = kube.get(at)
         return found["spec"]["replicas"], found["status"].get("readyReplicas", 0)
 
+    def engines() -> list[str]:
+        pods = kube.list("/api/v1/namespaces/models/pods")
+        names = [pod["metadata"]["name"] for pod in pods]
+        return [name for name in names if name.startswith(f"{NAME}-")]
+
     until("the first replica is ready", lambda: replicas() == (1, 1) or replicas()[0] == 0)
     until("the model is at zero", lambda: replicas() == (0, 0))
+    until("its last pod has drained", lambda: not engines())
     with ThreadPoolExecutor(6) as threads:
         answers = [one.result() for one in [threads.submit(ask, endpoint) for _ in range(6)]]
     served = [status for status, _ in answers if status == 200]
