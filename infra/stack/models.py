@@ -20,6 +20,7 @@ from gke_inference.intent.expert_settings import Experts
 from gke_inference.intent.replicas import ReplicaRange
 from gke_inference.intent.settings import NO_CONTEXT, ReplicaCount, RequestSeconds, ServedContext
 from gke_inference.intent.words import Form, Spanning, Task
+from gke_inference.observability.demanded import DemandSeconds
 from gke_inference.serving.settings import (
     SCALE_IN_DELAY_SECONDS,
     SCALE_IN_EVERY_SECONDS,
@@ -47,7 +48,7 @@ from infra.stack.engines import EngineSettings
 class FromZero(WaitLimits):
     """How requests start a model that has no replica, and when it goes back to none."""
 
-    idle_seconds: int = Field(default=900, ge=60, le=86_400)
+    idle_seconds: DemandSeconds = 900
     """Seconds without a request after which the last replica goes, after
     `scale_in_delay_seconds`."""
 

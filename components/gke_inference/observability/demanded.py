@@ -4,6 +4,7 @@ It exists at all times, also without an engine: an autoscaler at zero replicas h
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Annotated
 
 from pydantic import Field
 
@@ -11,6 +12,8 @@ from gke_inference.catalogue.engines import Metrics
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.settings import Settings
 
+DemandSeconds = Annotated[int, Field(ge=60, le=86_400)]
+"""Time for which a model without requests keeps its last replica."""
 _SCRAPES = 3
 """Least scrapes in the idle time: an increase needs two samples, and one may be late."""
 _OF_POD = "-[a-z0-9]+(-[a-z0-9]+)?"
@@ -24,7 +27,7 @@ with that of another one have more parts.
 class Demand(Settings):
     """What is demand for a model, and for how long."""
 
-    idle_seconds: int = Field(ge=60, le=86_400)
+    idle_seconds: DemandSeconds
     """Seconds after the last request for which the model keeps a replica. At least 60, and three
     times the interval of scrapes."""
     relay_name: str

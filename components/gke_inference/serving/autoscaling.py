@@ -121,13 +121,8 @@ def autoscaler(args: AutoscalingArgs) -> Manifest:
     metrics = [each for signal, found in signals.items() if signal in followed for each in found]
     if targets.running_requests is not None:
         metrics.append(_per_pod(names.busy[-1], str(targets.running_requests)))
-    if standby is not None:
-        metrics.insert(0, _external(args, UNPLACED_REPLICAS))
-    elif replicas.min == 0:
-        metrics.insert(0, _external(args, DEMANDED_REPLICAS))
-    if standby is None and replicas.schedule is not None:
-        labels = {"metric.labels.scale_target": args["target_name"]}
-        metrics.insert(0, _external(args, SCHEDULED_REPLICAS, labels))
+    for record in _recorded(args).values():
+        metrics.insert(0, record)
     return manifest(
         "autoscaler",
         args["target_name"],
@@ -205,6 +200,20 @@ def _per_pod(metric: str, average: str) -> Manifest:
     }
 
 
+def _recorded(args: AutoscalingArgs) -> dict[str, Manifest]:
+    """Return the metrics that `Monitoring` records, by the input that requires each."""
+    replicas = args["replicas"]
+    if args.get("standby") is not None:
+        return {"standby": _external(args, UNPLACED_REPLICAS)}
+    found: dict[str, Manifest] = {}
+    if replicas.min == 0:
+        found["replicas.min 0"] = _external(args, DEMANDED_REPLICAS)
+    if replicas.schedule is not None:
+        labels = {"metric.labels.scale_target": args["target_name"]}
+        found["replicas.schedule"] = _external(args, SCHEDULED_REPLICAS, labels)
+    return found
+
+
 def _external(args: AutoscalingArgs, record: str, labels: dict[str, str] | None = None) -> Manifest:
     """Return the metric of this cluster's recorded series, selected by `resource.labels`.
 
@@ -235,14 +244,9 @@ def _check(args: AutoscalingArgs) -> None:
     if standby is not None and standby > replicas.max:
         rule = f"must be at most replicas.max ({replicas.max}), got {standby}"
         raise pulumi.InputPropertyError("standby", rule)
-    reasons = {
-        "standby": standby is not None,
-        "replicas.min 0": standby is None and replicas.min == 0,
-        "replicas.schedule": standby is None and replicas.schedule is not None,
-    }
     for field in ("cluster_location", "cluster_name"):
-        for reason, is_given in reasons.items():
-            if is_given and not args.get(field):
+        for reason in _recorded(args):
+            if not args.get(field):
                 rule = f"must be set with {reason}, got none"
                 raise pulumi.InputPropertyError(camel(field), rule)
     word = args.get("engine", DEFAULT_ENGINE)
