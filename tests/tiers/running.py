@@ -59,8 +59,11 @@ _MARK = "needs_tools"
 _SOAK = "mark.soak"
 _WHOLE = re.compile(rf"^pytestmark = \[?pytest\.mark\.{_MARK}\b", re.MULTILINE)
 """A file whose tests all have the mark; one that lists it later is imported for nothing."""
+_ALL_SOAK = re.compile(rf"^pytestmark = .*\b{_SOAK}\b", re.MULTILINE)
 _MOST_WORKERS = 3
 """On two cores: tests wait for about a third of their time."""
+_LINES = 40
+"""Of a failure whose test was run again; the second failure may only show what the first left."""
 _GIB_PER_WORKER = 6.0
 _MEMORY_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
@@ -96,30 +99,32 @@ def is_without_tools(marks: str | None) -> bool:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Import only files that can have tests of the tier that is asked for.
 
-    Of the running tier: those that name its mark. Of the soak tier: those that name this mark or
-    that of the soak tier. Of the unit tier: those whose tests do not all need tools, and no
-    conftest of a folder without such a file.
+    Of the running tier: those that name its mark, and are not long runs as a whole. Of the soak
+    tier: those that name this mark or that of the soak tier. Of the unit tier: those whose tests do
+    not all need tools or take long, and no conftest of a folder without such a file.
     """
     asked = config.getoption("markexpr")
     unit = is_without_tools(asked)
     if unit and collection_path.is_dir():
         files = list(collection_path.rglob("test_*.py"))
-        return True if files and all(map(_needs_tools, files)) else None
+        return True if files and all(map(_has_no_unit_test, files)) else None
     if collection_path.suffix != ".py" or collection_path.name == "conftest.py":
         return None
     if config.getoption("--soak") or asked == _MARK:
-        marks = (_MARK, _SOAK) if config.getoption("--soak") else (_MARK,)
         text = collection_path.read_text()
-        return None if any(mark in text for mark in marks) else True
+        if config.getoption("--soak"):
+            return None if _MARK in text or _SOAK in text else True
+        return None if _MARK in text and not _ALL_SOAK.search(text) else True
     if unit and collection_path.name.startswith("test_"):
-        return _needs_tools(collection_path) or None
+        return _has_no_unit_test(collection_path) or None
     return None
 
 
 @cache
-def _needs_tools(file: Path) -> bool:
-    """Return whether all tests of a file need tools; each folder above it asks."""
-    return _WHOLE.search(file.read_text()) is not None
+def _has_no_unit_test(file: Path) -> bool:
+    """Return whether no test of a file is of the unit tier; each folder above it asks."""
+    text = file.read_text()
+    return bool(_WHOLE.search(text) or _ALL_SOAK.search(text))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -174,7 +179,13 @@ def durations(reports: Iterable[object]) -> list[tuple[float, str]]:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Print what the groups took, which is what `GROUPS` is ordered by."""
+    """Print why tests ran twice, and what the groups took, which is what `GROUPS` is ordered by."""
+    reruns = terminalreporter.getreports("rerun")
+    if reruns:
+        terminalreporter.section("why tests ran again")
+    for report in reruns:
+        terminalreporter.write_line(report.nodeid, bold=True)
+        terminalreporter.write_line("\n".join(report.longreprtext.splitlines()[-_LINES:]))
     if config.getoption("dist", "no") != "loadgroup":
         return
     terminalreporter.section("groups")

@@ -63,6 +63,16 @@ def test_a_file_is_imported_only_where_it_can_have_tests_of_the_tier(tmp_path, t
     assert ignored("") is None  # whoever names a file gets its tests
 
 
+@pytest.mark.parametrize("marks", ["needs_tools", "not needs_tools"])
+def test_a_file_of_long_runs_only_is_imported_by_the_soak_tier_alone(tmp_path, marks):
+    file = tmp_path / "test_any.py"
+    file.write_text("pytestmark = [pytest.mark.needs_tools, pytest.mark.soak]\n")
+    config: Any = SimpleNamespace(getoption={"--soak": False, "markexpr": marks}.get)
+    assert pytest_ignore_collect(file, config) is True
+    config = SimpleNamespace(getoption={"--soak": True, "markexpr": ""}.get)
+    assert pytest_ignore_collect(file, config) is None
+
+
 def test_a_folder_whose_tests_all_need_tools_is_left_out_with_its_conftest(tmp_path):
     config: Any = SimpleNamespace(getoption={"--soak": False, "markexpr": "not needs_tools"}.get)
     assert pytest_ignore_collect(tmp_path, config) is None
