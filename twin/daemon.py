@@ -59,14 +59,18 @@ def _lock(paths: TwinPaths) -> AbstractContextManager[None]:
 
 
 def _code() -> str:
-    """Return a digest of the twin's code on disk; a daemon with other code is replaced."""
-    folder = Path(__file__).parent
-    facts = sorted(
-        (str(file), file.stat().st_mtime_ns, file.stat().st_size)
-        for file in folder.rglob("*.py")
-        if "tests" not in file.parts
-    )
-    return hashlib.sha256(repr(facts).encode()).hexdigest()
+    """Return a digest of the twin's code on disk; a daemon with other code is replaced.
+
+    Equal code in two checkouts has one digest: their commands share the daemon of a twin.
+    """
+    top = Path(__file__).parent
+    digest = hashlib.sha256()
+    for folder, names, files in os.walk(top):
+        names[:] = sorted(set(names) - {"__pycache__", "tests"})
+        for file in sorted(Path(folder, name) for name in files if name.endswith(".py")):
+            content = file.read_bytes()
+            digest.update(f"{file.relative_to(top)} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
 
 
 def ports(paths: TwinPaths) -> dict[str, int] | None:
