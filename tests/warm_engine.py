@@ -1,4 +1,4 @@
-"""The engine of a twin for many previews: each starts with the SDKs loaded."""
+"""The engine of a twin for many programs: each starts with the SDKs loaded."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ from twin.pulumi.warm_hosts import WarmHosts
 
 
 class WarmEngine(Engine):
-    """Runs previews in forks of a process that has loaded the SDKs; `close` ends it."""
+    """Runs programs in forks of a process that has loaded the SDKs; `close` ends it."""
 
     def __init__(self, paths: TwinPaths) -> None:
         super().__init__(paths)
@@ -27,7 +27,7 @@ class WarmEngine(Engine):
         project: Path = REPOSITORY,
     ) -> subprocess.CompletedProcess[str]:
         given = dict(environment or {})
-        if arguments[0] != "preview":
+        if arguments[0] not in ("preview", "up"):
             return super().run(*arguments, capture=capture, environment=given, project=project)
         with self._hosts.host({**os.environ, **self.environment, **given}) as port:
             attached = {**given, "PULUMI_DEBUG_LANGUAGES": f"python:{port}"}

@@ -58,15 +58,18 @@ def _lock(paths: TwinPaths) -> AbstractContextManager[None]:
     return exclusive(paths.root / "daemon.lock")
 
 
-def _code() -> str:
-    """Return a digest of the twin's code on disk; a daemon with other code is replaced."""
-    folder = Path(__file__).parent
-    facts = sorted(
-        (str(file), file.stat().st_mtime_ns, file.stat().st_size)
-        for file in folder.rglob("*.py")
-        if "tests" not in file.parts
-    )
-    return hashlib.sha256(repr(facts).encode()).hexdigest()
+def code_digest(top: Path = Path(__file__).parent) -> str:
+    """Return a digest of the twin's code on disk; a daemon with other code is replaced.
+
+    Equal code in two checkouts has one digest: their commands share the daemon of a twin.
+    """
+    digest = hashlib.sha256()
+    for folder, names, files in os.walk(top):
+        names[:] = sorted(set(names) - {"__pycache__", "tests"})
+        for file in sorted(Path(folder, name) for name in files if name.endswith(".py")):
+            content = file.read_bytes()
+            digest.update(f"{file.relative_to(top)} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
 
 
 def ports(paths: TwinPaths) -> dict[str, int] | None:
@@ -77,7 +80,7 @@ def ports(paths: TwinPaths) -> dict[str, int] | None:
         state: dict[str, Any] = json.loads(paths.daemon_file.read_text())
     except (FileNotFoundError, ValueError):
         return None
-    if state.get("code") != _code():
+    if state.get("code") != code_digest():
         return None
     return {"gcp": int(state["gcp"]), "kubernetes": int(state["kubernetes"])}
 
@@ -152,7 +155,7 @@ def _serve(paths: TwinPaths) -> None:
     from twin.providers.gcp.effects.address import hold_block  # noqa: PLC0415
     from twin.providers.kubernetes import server as kubernetes  # noqa: PLC0415
 
-    code = _code()
+    code = code_digest()
     speed_up_imports()  # the providers look up types of few resources
     os.environ.update(process_environment(paths))
     stop = threading.Event()

@@ -13,6 +13,7 @@ from scripts.terminal.console import CommandError, console
 from scripts.terminal.options import StackOption, check_region, stack_of
 from scripts.terminal.where import OnOption, Where, say_where
 from twin.host.paths import TwinPaths
+from twin.pulumi.speedups import speed_up_imports
 
 
 def bootstrap(
@@ -120,6 +121,7 @@ def _run(
     yes: bool,
     has_location: bool,
 ) -> None:
+    speed_up_imports()  # this needs ten of the hundreds of resources in the SDK of the provider
     # The engine's library takes a second to load, and no other command needs it.
     from scripts.bootstrap import changes, places, run  # noqa: PLC0415
     from scripts.shared import google_clients  # noqa: PLC0415

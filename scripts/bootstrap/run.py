@@ -17,6 +17,7 @@ from scripts.bootstrap.state import State
 from scripts.shared.google_cloud import Cloud
 
 _BUCKET_TYPE = "gcp:storage/bucket:Bucket"
+_STACK_TYPE = "pulumi:pulumi:Stack"
 _UNCHANGED = "Nothing was changed."
 _KEPT = "Keys and key rings stay, as Google never deletes them, and APIs stay on."
 
@@ -58,9 +59,10 @@ def prepare(
     check_number(project, cloud)
     state = State(project, cloud, surroundings)
     stack = state.open()
-    prepared = _prepared(stack)
+    found = stack.export_stack()
+    prepared = _prepared(found)
     project = replace(project, stacks=merge(prepared, asked, has_location=has_location))
-    before = _settled(stack)
+    before = _settled(stack, found)
     existing = look_up(project, cloud, before.deployment or {})
     _adopt(stack, existing.unknown)
     planned = changes.preview(stack, lambda: program.prepare(project))
@@ -79,7 +81,7 @@ def prepare(
     if number or prepared.get(asked.stack) not in project.stacks:
         changes.update(stack, lambda: program.prepare(project), _progress(dialog))
     if not state.is_in_bucket:
-        state.move_to_bucket()
+        state.move_to_bucket(stack)
         dialog.show([f"The state is now in gs://{project.bucket}."])
     return project
 
@@ -101,20 +103,20 @@ def undo(project: Project, name: str, place: Place, dialog: Dialog) -> None:
     cloud, surroundings = place
     check_number(project, cloud)
     state = State(project, cloud, surroundings)
-    stacks = _prepared(state.open()) if state.exists else {}
-    if name not in stacks:
+    stack = state.open() if state.exists else None
+    stacks = {} if stack is None else _prepared(stack.export_stack())
+    if stack is None or name not in stacks:
         dialog.show([f"Project {project.id} is not prepared for {name}: nothing to undo."])
         return
     others = {key: settings for key, settings in stacks.items() if key != name}
     if others:
-        _undo_one(replace(project, stacks=tuple(others.values())), state, dialog)
+        _undo_one(replace(project, stacks=tuple(others.values())), stack, dialog)
     else:
-        _undo_all(replace(project, stacks=tuple(stacks.values())), state, dialog)
+        _undo_all(replace(project, stacks=tuple(stacks.values())), state, stack, dialog)
 
 
-def _undo_one(project: Project, state: State, dialog: Dialog) -> None:
+def _undo_one(project: Project, stack: automation.Stack, dialog: Dialog) -> None:
     """Delete the resources of one stack that the others do not need."""
-    stack = state.open()
     planned = _without_kept(changes.preview(stack, lambda: program.prepare(project)))
     dialog.show([*planned, _KEPT])
     if not dialog.ask(f"Make these {len(planned)} changes in project {project.id}?"):
@@ -123,7 +125,7 @@ def _undo_one(project: Project, state: State, dialog: Dialog) -> None:
     changes.update(stack, lambda: program.prepare(project), _progress(dialog))
 
 
-def _undo_all(project: Project, state: State, dialog: Dialog) -> None:
+def _undo_all(project: Project, state: State, stack: automation.Stack, dialog: Dialog) -> None:
     """Delete everything, provided that the bucket has no other state."""
     others = state.others()
     if others:
@@ -131,7 +133,6 @@ def _undo_all(project: Project, state: State, dialog: Dialog) -> None:
             f"gs://{project.bucket}: must hold no other state or objects, got {others[0]}"
             + (f" and {len(others) - 1} more" if len(others) > 1 else "")
         )
-    stack = state.open()
     protected = _protected(stack)
     planned = _without_kept(changes.preview_destroy(stack))
     planned += [Change("delete", _BUCKET_TYPE, urn.rpartition("::")[2]) for urn in protected]
@@ -139,7 +140,7 @@ def _undo_all(project: Project, state: State, dialog: Dialog) -> None:
     if not dialog.ask(f"Delete these {len(planned)} resources of project {project.id}?"):
         dialog.show([_UNCHANGED])
         return
-    stack = state.move_here()
+    stack = state.move_here(stack)
     if protected:
         changes.update(
             stack,
@@ -186,17 +187,21 @@ def merge(
     return tuple({**prepared, asked.stack: asked}.values())
 
 
-def _prepared(stack: automation.Stack) -> dict[str, StackSettings]:
-    """Return the settings of the stacks that a project is prepared for."""
-    output = stack.outputs().get(program.PREPARED)
-    values: dict[str, Any] = {} if output is None else output.value
+def _prepared(found: automation.Deployment) -> dict[str, StackSettings]:
+    """Return the settings of the stacks that a project is prepared for, from its state."""
+    resources: list[dict[str, Any]] = (found.deployment or {}).get("resources") or []
+    outputs = next(
+        (each.get("outputs") or {} for each in resources if each["type"] == _STACK_TYPE), {}
+    )
+    values: dict[str, Any] = outputs.get(program.PREPARED) or {}
     return {name: StackSettings.from_dict(each) for name, each in values.items()}
 
 
-def _settled(stack: automation.Stack) -> automation.Deployment:
+def _settled(stack: automation.Stack, found: automation.Deployment) -> automation.Deployment:
     """Return the state without the pending operations of a killed run."""
-    if changes.deployment(stack).get("pending_operations"):
-        changes.forget_interrupted(stack)
+    if not (found.deployment or {}).get("pending_operations"):
+        return found
+    changes.forget_interrupted(stack)
     return stack.export_stack()
 
 

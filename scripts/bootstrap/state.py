@@ -10,6 +10,7 @@ import shutil
 import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -64,28 +65,31 @@ class State:
     @property
     def exists(self) -> bool:
         """Whether a state exists in either place."""
-        file = self._local / _STACKS / NAME / f"{self._project.id}.json"
-        return file.exists() or self.is_in_bucket
+        return self._is_here or self.is_in_bucket
+
+    @property
+    def _is_here(self) -> bool:
+        return (self._local / _STACKS / NAME / f"{self._project.id}.json").exists()
 
     def open(self) -> automation.Stack:
         """Return the stack with the state; without one, a new stack on this machine."""
         return self._open("bucket" if self.is_in_bucket else "local")
 
-    def move_to_bucket(self) -> None:
-        """Move the state into the bucket, unless the bucket has one."""
+    def move_to_bucket(self, stack: automation.Stack) -> None:
+        """Move the state of a stack that `open` returned into the bucket, unless it has one."""
         if not self.is_in_bucket:
-            state = self._open("local").export_stack()
-            self._open("bucket").import_stack(state)
+            self._open("bucket").import_stack(stack.export_stack())
         shutil.rmtree(self._local, ignore_errors=True)
 
-    def move_here(self) -> automation.Stack:
+    def move_here(self, stack: automation.Stack) -> automation.Stack:
         """Move the state to this machine before the bucket is deleted, and return its stack."""
-        if self.is_in_bucket:
-            shutil.rmtree(self._local, ignore_errors=True)
-            bucket = self._open("bucket")
-            self._open("local").import_stack(bucket.export_stack())
-            bucket.workspace.remove_stack(self._project.id, force=True)
-        return self._open("local")
+        if not self.is_in_bucket:
+            return stack
+        shutil.rmtree(self._local, ignore_errors=True)
+        local = self._open("local")
+        local.import_stack(stack.export_stack())
+        stack.workspace.remove_stack(self._project.id, force=True)
+        return local
 
     def forget(self) -> None:
         """Remove the state from this machine."""
@@ -129,13 +133,26 @@ class State:
                 "PULUMI_DIY_BACKEND_ZSTD": "false",
             },
             project_settings=automation.ProjectSettings(NAME, "python"),
-            pulumi_command=automation.PulumiCommand(root=str(surroundings.cli.parent.parent)),
+            # written to a file: a call of the CLI for it would take as long as for the stack
+            stack_settings={
+                project: automation.StackSettings(
+                    config={
+                        "gcp:project": project,
+                        "gcp:billingProject": project,
+                        "gcp:userProjectOverride": "true",
+                    }
+                )
+            },
+            pulumi_command=self._command,
         )
-        stack = automation.Stack.create_or_select(project, workspace)
-        settings = {"project": project, "billingProject": project, "userProjectOverride": "true"}
-        values = {f"gcp:{key}": automation.ConfigValue(text) for key, text in settings.items()}
-        stack.set_all_config(values)
-        return stack
+        if place == "local" and not self._is_here:
+            return automation.Stack.create(project, workspace)
+        return automation.Stack.create_or_select(project, workspace)
+
+    @cached_property
+    def _command(self) -> automation.PulumiCommand:
+        """The CLI; to make this object runs it once."""
+        return automation.PulumiCommand(root=str(self._surroundings.cli.parent.parent))
 
     @property
     def _locks(self) -> str:

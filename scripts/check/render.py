@@ -26,6 +26,9 @@ from scripts.terminal.exit_codes import ExitCode
 from scripts.terminal.options import StackOption, plan_of
 from twin.host.paths import REPOSITORY, TwinPaths
 
+_DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+"""The one in C if available, which takes a tenth of the time."""
+
 
 def manifest_path(obj: dict[str, Any]) -> Path:
     """Return the path of an object's file, below its cluster's folder."""
@@ -47,7 +50,7 @@ def write(states: list[dict[str, Any]], folder: Path) -> tuple[int, int]:
                 raise CommandError(
                     f"{file}: must be one object, got two of this kind, namespace and name"
                 )
-            file.write_text(yaml.safe_dump(item, sort_keys=True, width=100))
+            file.write_text(yaml.dump(item, Dumper=_DUMPER, sort_keys=True, width=100))
             objects += 1
     kept = ("urn", "type", "parent", "protect", "inputs")
     resources = sorted(

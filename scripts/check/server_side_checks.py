@@ -10,6 +10,7 @@ from typing import Any, cast
 import yaml
 
 from policies.framework.reading import CLUSTER
+from policies.objects.documents import LOADER
 from scripts.shared.preview_states import NOT_KNOWN
 from twin import daemon
 from twin.cluster import lifecycle as clusters
@@ -108,7 +109,8 @@ def check_folder(folder: Path) -> list[str]:
     versions = _versions(resources)
     alike: dict[tuple[str, str], dict[str, list[dict[str, Any]]]] = {}
     for cluster in sorted((folder / "manifests").iterdir()):
-        objects = [yaml.safe_load(file.read_text()) for file in sorted(cluster.rglob("*.yaml"))]
+        files = sorted(cluster.rglob("*.yaml"))
+        objects = [yaml.load(file.read_text(), LOADER) for file in files]  # noqa: S506 - a safe one
         stored = [obj for obj in objects if obj["kind"] in _STORED]
         key = (versions.get(cluster.name, ""), json.dumps(stored, sort_keys=True))
         alike.setdefault(key, {})[cluster.name] = objects

@@ -58,11 +58,11 @@ def seed_platform(state: Path, stack: str, folder: Path = STACKS, endpoint: str 
     clusters = {region: each.cluster_name for region, each in plan.regions.items()}
     outputs = {OUTPUT: planned(plan.platform, clusters, endpoint)}
     urn = f"urn:pulumi:{name}::{PROJECT}::{_STACK}::{PROJECT}-{name}"
-    _write_state(state, name, {"urn": urn, "custom": False, "type": _STACK, "outputs": outputs})
+    write_state(state, name, {"urn": urn, "custom": False, "type": _STACK, "outputs": outputs})
 
 
-def _write_state(state: Path, stack: str, *resources: dict[str, Any]) -> None:
-    """Write a state in Pulumi's file format, because `pulumi stack init` takes a second.
+def write_state(state: Path, stack: str, *resources: dict[str, Any]) -> None:
+    """Write a stack's state in Pulumi's file format, because `pulumi stack init` takes a second.
 
     Format: github.com/pulumi/pulumi, pkg/backend/diy (v3.250.0).
     """
@@ -97,7 +97,7 @@ def with_platform(engine: Engine, stack: str) -> Generator[dict[str, str]]:
             yield light
             return
         with tempfile.TemporaryDirectory() as folder:
-            _write_state(Path(folder), stack)
+            write_state(Path(folder), stack)
             seed_platform(Path(folder), stack)
             yield {**light, "PULUMI_BACKEND_URL": f"file://{folder}"}
     except StackError as error:

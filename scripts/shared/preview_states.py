@@ -10,7 +10,7 @@ from infra.reading.variants import with_delivered
 from infra.stack.problems import StackError
 from policies.framework.reading import CLUSTER
 from scripts.shared.engine import Engine, check_stack
-from scripts.shared.platform_state import seed_platform
+from scripts.shared.platform_state import seed_platform, write_state
 from scripts.terminal.console import CommandError, one_line
 from twin.providers.kubernetes.manifests.objects import to_object
 from twin.wire.rpc import UNKNOWN
@@ -39,11 +39,7 @@ def preview_states(
     check_stack(stack)
     with tempfile.TemporaryDirectory() as folder:
         environment = {"PULUMI_BACKEND_URL": f"file://{folder}"}
-        made = engine.run(
-            "stack", "init", stack, "--no-select", capture=True, environment=environment
-        )
-        if made.returncode:
-            raise CommandError(one_line(made.stderr))
+        write_state(Path(folder), stack)
         try:
             seed_platform(Path(folder), stack)
         except StackError as error:

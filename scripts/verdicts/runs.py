@@ -21,7 +21,7 @@ import yaml
 from infra.reading.load import EngineLoader
 from infra.reading.variants import with_delivered
 from infra.stack.problems import StackError
-from scripts.shared.platform_state import seed_platform
+from scripts.shared.platform_state import seed_platform, write_state
 from scripts.shared.preview_states import preview_errors
 from scripts.shared.scratch_project import backend, scratch_project
 from scripts.shared.tool_setup import ensure_tools
@@ -184,7 +184,7 @@ def compare(cli: Runner, stack: str, base: Checkout | None, head: Checkout | Non
             state.symlink_to(Path(folder) / "base" / "state")
             _seed(stack, head, project)
         else:
-            _init(cli, stack, head, project)
+            _init(stack, head, project)
         return Run(before, _previewed(cli, stack, head, project))
 
 
@@ -223,10 +223,8 @@ def _opened(value: Any) -> Any:
     return value
 
 
-def _init(cli: Runner, stack: str, side: Checkout, project: Path) -> None:
-    made = cli.run(project, "stack", "init", stack, "--no-select")
-    if made.returncode:
-        raise RunError(side, one_line(made.stderr))
+def _init(stack: str, side: Checkout, project: Path) -> None:
+    write_state(project.parent / "state", stack)
     _seed(stack, side, project)
 
 
@@ -240,7 +238,7 @@ def _seed(stack: str, side: Checkout, project: Path) -> None:
 
 def _recorded(cli: Runner, stack: str, side: Checkout, project: Path) -> tuple[State, ...]:
     """Deploy a stack without creating anything, and return its resources."""
-    _init(cli, stack, side, project)
+    _init(stack, side, project)
     done = cli.run(project, "up", "-s", stack, "--yes", "--skip-preview", "--suppress-outputs")
     if done.returncode:
         raise RunError(

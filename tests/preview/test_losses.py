@@ -6,6 +6,7 @@ import pytest
 
 from infra.plan.stateful import STATEFUL
 from scripts.shared.data_loss import losses, refuse_losses, unnamed
+from scripts.shared.platform_state import write_state
 from scripts.shared.pulumi_cli import EVENTS, event_log
 from scripts.shared.scratch_project import backend, scratch_project
 from scripts.terminal.console import CommandError
@@ -31,13 +32,7 @@ class Deployed:
             "environment": {**backend(folder), **EVENTS},
             "project": self.project,
         }
-        self.run("stack", "init", STACK)
         self.state = json.dumps(checkpoint(states))
-
-    def run(self, *arguments):
-        answer = self.engine.run(*arguments, **self.place)
-        assert answer.returncode == 0, answer.stdout + answer.stderr
-        return answer.stdout
 
     def preview(self, *, text=TEXT, state=None):
         """Return the event log of a preview of `text` over a state."""
@@ -47,11 +42,11 @@ class Deployed:
 
     def previewed(self, text, state=None):
         """Preview `text` over a state; return what the CLI did, and the event log."""
-        file, events = self.folder / "state.json", self.folder / "events.json"
-        file.write_text(state or self.state)
+        events = self.folder / "events.json"
+        resources = json.loads(state or self.state)["deployment"]["resources"]
+        write_state(self.folder / "state", STACK, *resources)
         events.unlink(missing_ok=True)
         (self.project / "stacks" / f"Pulumi.{STACK}.yaml").write_text(text)
-        self.run("stack", "import", "-s", STACK, "--file", str(file))
         arguments = ("preview", "-s", STACK, "--suppress-outputs", *event_log(events))
         return self.engine.run(*arguments, **self.place), events
 

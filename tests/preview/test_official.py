@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from policies.framework.reading import CLUSTER
+from scripts.shared.engine import Engine
 from scripts.verdicts.checkouts import Checkout
 from scripts.verdicts.runs import compare, runner
 from twin import daemon
@@ -75,14 +76,40 @@ def user(tmp_path_factory):
     daemon.shut_down(paths)
 
 
-@pytest.mark.parametrize(
-    ("options", "attached"),
-    [
-        # every other preview of this folder attaches the twin's own
-        pytest.param([], [], id="by default", marks=pytest.mark.soak),
-        pytest.param(["--official"], ALL, id="official"),
-    ],
-)
+SMALL = f"""
+import pulumi
+
+for kind, name, inputs, version in (
+    ("gcp:storage/bucket:Bucket", "bucket", {{"location": "US"}}, "{version("pulumi-gcp")}"),
+    ("kubernetes:core/v1:Namespace", "namespace", {{}}, "{version("pulumi-kubernetes")}"),
+):
+    pulumi.CustomResource(kind, name, inputs, pulumi.ResourceOptions(version=version))
+"""
+"""A program with a resource of each provider, which loads no SDK."""
+
+
+def test_an_engine_with_the_official_plugins_runs_those_and_warns_about_none(
+    user, monkeypatch, tmp_path
+):
+    for name in ("PATH", "PULUMI_HOME"):
+        monkeypatch.setenv(name, user.environment[name])
+    engine = Engine(user.paths, official=find_official(user.paths, ("kubernetes", "gcp")))
+    options = {"toolchain": "pip", "virtualenv": str(REPOSITORY / ".venv")}
+    about = {"name": "small", "runtime": {"name": "python", "options": options}}
+    (tmp_path / "Pulumi.yaml").write_text(yaml.safe_dump(about))
+    (tmp_path / "__main__.py").write_text(SMALL)
+    place = {"capture": True, "project": tmp_path}
+    assert engine.run("stack", "init", "small", "--non-interactive", **place).returncode == 0
+    answer = engine.run("preview", "-s", "small", "--non-interactive", **place)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "+ 3 to create" in answer.stdout
+    assert "using pulumi-" not in answer.stdout + answer.stderr
+    assert user.started() == ALL
+
+
+# the test above is the short form; every other preview of this folder attaches the twin's own
+@pytest.mark.soak
+@pytest.mark.parametrize(("options", "attached"), [([], []), (["--official"], ALL)])
 def test_a_run_attaches_the_twins_own_and_with_official_what_is_installed(user, options, attached):
     text = user.run("preview", "--stack", "local", *options)
     assert TO_CREATE in text

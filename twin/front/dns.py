@@ -15,7 +15,7 @@ from twin.host.paths import TwinPaths
 from twin.providers.gcp.checks.suppress import relative_path
 from twin.wire.property_values import Json, as_list, as_object, get_path
 from twin.world.rules import all_rules
-from twin.world.store import Record, list_resources
+from twin.world.store import Listing, Record, list_resources
 
 _RECORD: Final = "gcp:dns/recordSet:RecordSet"
 _CHECK: Final = "gcp:compute/healthCheck:HealthCheck"
@@ -145,6 +145,9 @@ class Prober:
     paths: TwinPaths
     _targets: dict[Probe, _Target] = field(default_factory=dict[Probe, _Target])
 
+    def __post_init__(self) -> None:
+        self._resources = Listing(self.paths, (_RECORD, _CHECK))
+
     def run(self, stop: threading.Event) -> None:
         """Run health checks until `stop` is set."""
         while not stop.wait(_PERIOD_SECONDS):
@@ -155,7 +158,7 @@ class Prober:
 
     def round(self, now: float) -> None:
         """Check the targets that are due, and record the results."""
-        wanted = set(probes(list_resources(self.paths, (_RECORD, _CHECK))))
+        wanted = set(probes(self._resources.all()))
         self._targets = {probe: self._targets.get(probe, _Target()) for probe in wanted}
         for probe, target in self._targets.items():
             if now < target.due:

@@ -20,7 +20,7 @@ from twin.front.cloud import Cloud
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.resources.references import ATTACHMENT, FORWARDING_RULE
 from twin.providers.gcp.resources.service_connections import GROUP, connection_of, settle
-from twin.world.store import Record, Store
+from twin.world.store import Listing, Record
 
 _ADDRESS: Final = "gcp:compute/address:Address"
 _TYPES: Final = (ATTACHMENT, FORWARDING_RULE, GROUP, _ADDRESS)
@@ -78,7 +78,7 @@ class EndpointTier:
     """The listeners of all endpoints of a twin."""
 
     def __init__(self, paths: TwinPaths) -> None:
-        self._paths = paths
+        self._resources = Listing(paths, _TYPES, settle)
         self._served: dict[Endpoint, _Served] = {}
 
     def run(self, stop: threading.Event) -> None:
@@ -105,11 +105,7 @@ class EndpointTier:
             self._served[endpoint] = served
 
     def _wanted(self) -> list[Endpoint]:
-        if not self._paths.cloud_db.exists():
-            return []
-        store = Store(self._paths.cloud_db)
-        settle(store)
-        return list(endpoints(store.all(_TYPES)))
+        return list(endpoints(self._resources.all()))
 
     async def _close(self, gone: set[Endpoint]) -> None:
         for endpoint in gone:

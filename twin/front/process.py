@@ -25,7 +25,7 @@ from twin.wire.property_values import as_list, get_path, last_segment
 from twin.world.capacity import World
 from twin.world.events import Events
 from twin.world.run_services import place_of
-from twin.world.store import Record, Store, list_resources
+from twin.world.store import Listing, Record, Store
 
 _log = logging.getLogger(__name__)
 _PERIOD_SECONDS = 0.5
@@ -38,6 +38,7 @@ class FrontTier:
 
     def __init__(self, paths: TwinPaths) -> None:
         self._paths = paths
+        self._resources = Listing(paths)
         self.folder = paths.root / "front"
         self._log_file = paths.logs / "front.log"
         self._applied: tuple[Front, ...] | None = None
@@ -60,7 +61,7 @@ class FrontTier:
             EnvoyError: Envoy does not start, or rejects the update.
             ToolError: Envoy is not installed.
         """
-        records = list_resources(self._paths)
+        records = self._resources.all()
         found = tuple(
             fronts(
                 records,

@@ -19,7 +19,7 @@ from twin.host.paths import TwinPaths
 from twin.wire.property_values import Json, as_list, as_object, get_path, last_segment
 from twin.world.nearness import CLIENT_REGION
 from twin.world.rules import Rules
-from twin.world.store import Record, list_resources
+from twin.world.store import Listing, Record
 
 CHECK: Final = "gcp:monitoring/uptimeCheckConfig:UptimeCheckConfig"
 PASSED: Final = "monitoring_googleapis_com:uptime_check_check_passed"
@@ -164,6 +164,7 @@ class Uptime:
 
     def __init__(self, paths: TwinPaths) -> None:
         self._paths = paths
+        self._resources = Listing(paths, (CHECK,))
         self._due: dict[tuple[Check, str], float] = {}
         self._seen: dict[tuple[Check, str], Seen] = {}
         self._server: OwnHttpServer | None = None
@@ -190,7 +191,7 @@ class Uptime:
         """Run the checks that are due, and serve what they saw."""
         wanted = {
             (check, name): region
-            for check in checks(list_resources(self._paths, (CHECK,)))
+            for check in checks(self._resources.all())
             for name, region in check.checkers
         }
         self._seen = {key: seen for key, seen in self._seen.items() if key in wanted}

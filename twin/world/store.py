@@ -6,7 +6,7 @@ Each call is one short transaction on its own connection, so threads and process
 import json
 import sqlite3
 import time
-from collections.abc import Collection, Generator
+from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -293,3 +293,45 @@ def list_resources(paths: TwinPaths | None = None, types: Collection[str] = ()) 
     """Return every resource of a twin, oldest first; with `types`, only those of these types."""
     file = (paths or TwinPaths.default()).cloud_db
     return Store(file).all(types) if file.exists() else []
+
+
+class Listing:
+    """The resources of a twin for who asks often: they are read again only after a change."""
+
+    def __init__(
+        self,
+        paths: TwinPaths,
+        types: Collection[str] = (),
+        prepare: Callable[[Store], None] = lambda _: None,
+    ) -> None:
+        """Take the types to list, all if there are none, and what to do first after a change."""
+        self._file, self._types, self._prepare = paths.cloud_db, types, prepare
+        self._mark: object = None
+        self._found: list[Record] = []
+
+    def all(self) -> list[Record]:
+        """Return the resources, oldest first; the same objects until a change."""
+        if not self._file.exists():
+            self._mark, self._found = None, []
+            return []
+        mark = self._written()  # before reading: a change meanwhile is read the next time
+        if mark != self._mark:
+            store = Store(self._file)
+            self._prepare(store)
+            self._found = store.all(self._types)
+            self._mark = mark
+        return self._found
+
+    def _written(self) -> object:
+        """Return what a write changes: the file, or the log before it gets into the file."""
+        log = self._file.with_name(f"{self._file.name}-wal")
+        return tuple(_written(each) for each in (self._file, log))
+
+
+def _written(file: Path) -> tuple[int, int, int] | None:
+    """Return what tells versions of a file apart; None for a file without content."""
+    try:
+        found = file.stat()
+    except FileNotFoundError:
+        return None
+    return (found.st_ino, found.st_mtime_ns, found.st_size) if found.st_size else None

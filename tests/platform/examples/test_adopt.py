@@ -1,6 +1,7 @@
 """A network and buckets that were made by hand come under a stack, which changes none of them."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -8,16 +9,14 @@ import pytest
 
 from scripts.operate.import_file import import_file
 from scripts.shared.engine import Engine
+from scripts.shared.platform_state import write_state
 from scripts.shared.preview_states import preview_states
 from scripts.shared.scratch_project import scratch_project
-from tests.platform.examples.test_examples import engine
 from twin import daemon
-from twin.host.paths import REPOSITORY
+from twin.host.paths import REPOSITORY, TwinPaths
 from twin.wire import rpc
 
 pytestmark = pytest.mark.needs_tools
-
-__all__ = ["engine"]
 
 KINDS = ("bucket", "network", "subnet")
 
@@ -40,7 +39,8 @@ def made_by_hand(engine: Engine, states: list[dict[str, Any]]) -> None:
                 networks[inputs["project"]] = made.id
 
 
-def test_what_was_made_by_hand_is_adopted_and_not_changed(engine, tmp_path):
+def test_what_was_made_by_hand_is_adopted_and_not_changed(paths: TwinPaths, tmp_path: Path) -> None:
+    engine = Engine(paths)
     states = preview_states(engine, "local")
     file = import_file(states, KINDS)
     wanted = {entry["type"] + entry["logicalName"] for entry in file["resources"] if "id" in entry}
@@ -50,7 +50,7 @@ def test_what_was_made_by_hand_is_adopted_and_not_changed(engine, tmp_path):
     project = scratch_project(tmp_path, "local", text)
     (tmp_path / "import.json").write_text(json.dumps(file))
     common: dict[str, Any] = {"capture": True, "project": project}
-    engine.run("stack", "init", "local", "--non-interactive", **common)
+    write_state(paths.root / "pulumi-state", "local")
     adopted = engine.run(
         "import",
         *("--file", str(tmp_path / "import.json"), "-s", "local", "--yes"),

@@ -14,9 +14,7 @@ from scripts.operate.sample_weights import push_sample
 from scripts.shared.engine import Engine
 from scripts.terminal.console import CommandError
 from tests.shipped_stacks import EXAMPLES
-from twin import daemon
-from twin.host import processes
-from twin.host.paths import REPOSITORY, TwinPaths
+from twin.host.paths import REPOSITORY
 from twin.providers.gcp.effects import gcs
 from workloads.transfer.versions import Home
 
@@ -25,14 +23,6 @@ pytestmark = pytest.mark.needs_tools
 MODEL = "llama-3.1-8b"
 READY_SECONDS = 240
 SETTINGS = {"project": "acme-demo-1", "projectNumber": "314159265358", "port": "8080"}
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory):
-    paths = TwinPaths(tmp_path_factory.mktemp("examples") / "twin")
-    yield Engine(paths)
-    daemon.shut_down(paths)
-    assert processes.running(paths) == {}
 
 
 def copied(name: str, folder: Path, environment: Path = REPOSITORY / ".venv") -> Path:
@@ -52,8 +42,8 @@ def pulumi(engine: Engine, project: Path, *arguments: str) -> str:
 
 def prepare(engine: Engine, project: Path) -> None:
     pulumi(engine, project, "stack", "init", "demo")
-    for name, value in SETTINGS.items():
-        pulumi(engine, project, "config", "set", name, value)
+    settings = (f"--plaintext={name}={value}" for name, value in SETTINGS.items())
+    pulumi(engine, project, "config", "set-all", *settings)
 
 
 def first_answer(endpoint: str) -> str:

@@ -7,13 +7,11 @@ import pytest
 
 from scripts.shared.engine import Engine
 from scripts.shared.scratch_project import scratch_project
-from tests.platform.examples.test_examples import copied, engine, pulumi
+from tests.platform.examples.test_examples import copied, pulumi
 from tests.shipped_stacks import EXAMPLES
 from twin.world import store
 
 pytestmark = pytest.mark.needs_tools
-
-__all__ = ["engine"]
 
 HOST, TENANT = "acme-network-host", "acme-inference-tenant"
 

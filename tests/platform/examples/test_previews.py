@@ -5,23 +5,11 @@ from collections import Counter
 
 import pytest
 
-from scripts.shared.scratch_project import scratch_project
+from scripts.shared.platform_state import write_state
+from scripts.shared.scratch_project import backend, scratch_project
 from tests.contract.infra.test_example_resources import ABOUT, file_of
-from tests.platform.examples.test_examples import engine
-from tests.warm_engine import WarmEngine
 
 pytestmark = pytest.mark.needs_tools
-
-__all__ = ["engine"]
-
-
-@pytest.fixture(scope="module")
-def previews(engine):
-    """The engine of the twin, with the SDKs loaded."""
-    warm = WarmEngine(engine.paths)
-    yield warm
-    warm.close()
-
 
 SAMPLE = ("existing-network/existing", "internal-front", "lustre-adapters")
 """What is there already, a fleet, and a file system that is not Filestore.
@@ -41,12 +29,14 @@ DEPLOYED = {"batch", "personalized-images", "ray"}
         if name not in DEPLOYED
     ],
 )
-def test_an_example_previews_with_what_it_is_about(previews, tmp_path, name):
+def test_an_example_previews_with_what_it_is_about(engine, tmp_path, name):
     stack, text = name.rpartition("/")[2], file_of(name).read_text()
     project = scratch_project(tmp_path, stack, text)
     words = ("-s", stack, "--non-interactive")
-    previews.run("stack", "init", *words, capture=True, project=project)
-    ran = previews.run("preview", "--json", *words, capture=True, project=project)
+    write_state(tmp_path / "state", stack)
+    ran = engine.run(
+        "preview", "--json", *words, capture=True, environment=backend(tmp_path), project=project
+    )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     made = Counter(
         step["urn"].split("::")[2].rpartition(":")[2]

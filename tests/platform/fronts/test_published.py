@@ -47,12 +47,13 @@ def write(folder: Path, *consumers: str) -> None:
 class Consumer:
     """A project with an endpoint, made by the program of the example."""
 
-    def __init__(self, engine: Engine, program: Path, project: str, attachment: str) -> None:
+    def __init__(self, paths: TwinPaths, program: Path, project: str, attachment: str) -> None:
+        # an engine for each command, as an `up` may have started the twin's daemon again
         self._run: Callable[..., str] = lambda *words: pulumi(
-            engine, program, *words, "-s", project
+            Engine(paths), program, *words, "-s", project
         )
-        self.paths = engine.paths
-        pulumi(engine, program, "stack", "init", project)
+        self.paths = paths
+        pulumi(Engine(paths), program, "stack", "init", project)
         for name, value in {"project": project, "attachment": attachment}.items():
             self._run("config", "set", name, value)
         self._run("up", "--yes", "--skip-preview")
@@ -98,14 +99,13 @@ def test_a_listed_project_reaches_a_model_through_its_endpoint_until_it_leaves_t
     )
     write(folder, SHOP)
     assert f"Models   {MODEL}" in output_of(folder, paths, "up", *STACK)
-    engine = Engine(paths)
-    attachment = engine.outputs_of("three-regions")["attachments"][REGION]
+    attachment = Engine(paths).outputs_of("three-regions")["attachments"][REGION]
     program = copied("three-regions/consumer", tmp_path)
 
-    shop = Consumer(engine, program, SHOP, attachment)
+    shop = Consumer(paths, program, SHOP, attachment)
     assert shop.status == "ACCEPTED"
     eventually(lambda: shop.ask() == MODEL, 120)
-    bank = Consumer(engine, program, BANK, attachment)
+    bank = Consumer(paths, program, BANK, attachment)
     assert (bank.status, bank.ask()) == ("PENDING", "refused")
 
     write(folder, BANK)

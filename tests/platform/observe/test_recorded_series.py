@@ -2,6 +2,7 @@
 
 import subprocess
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,10 @@ def test_demand_is_recorded_while_requests_come_and_until_the_idle_time_ends(
     assert has_value(tmp_path, rule, DEMANDED_REPLICAS, series, value)
 
 
+def least(schedule: ReplicaSchedule, at: int) -> int:
+    return schedule.least_at(datetime.fromtimestamp(at, UTC))
+
+
 def test_the_scheduled_minimum_is_that_of_the_clock_also_when_clocks_change(tmp_path):
     week = '{"days": ["SA"], "start": "22:00", "end": "06:00", "min": 3}'
     office = '{"days": ["MO", "FR"], "start": "08:15", "end": "20:00", "min": 6}'
@@ -124,11 +129,14 @@ def test_the_scheduled_minimum_is_that_of_the_clock_also_when_clocks_change(tmp_
         moments = {at + late for at, _ in offsets(zone)[1:4] for late in (-1, 0, 1)}
         for day in ("2026-03-28", "2026-10-24", "2026-12-28", "2031-08-01", "2045-12-29"):
             begin = int(datetime.fromisoformat(f"{day}T00:00:00Z").timestamp())
-            moments |= {begin + 900 * quarter for quarter in range(2 * 96)}
+            moments |= {begin + 3600 * hour for hour in range(2 * 24)}
+            quarters = [begin + 900 * quarter for quarter in range(2 * 96)]
+            for before, at in pairwise(quarters):
+                if least(schedule, before) != least(schedule, at):
+                    moments |= {at - 1, at}
         expression = scheduled_replicas(schedule)
         for at in sorted(moments):
-            value = schedule.least_at(datetime.fromtimestamp(at, UTC))
-            sample = {"labels": "{}", "value": value}
+            sample = {"labels": "{}", "value": least(schedule, at)}
             cases.append({"expr": expression, "eval_time": f"{at}s", "exp_samples": [sample]})
     assert {case["exp_samples"][0]["value"] for case in cases} == {0, 3, 6}
     series = [{"series": "up", "values": "1"}]
