@@ -1,11 +1,14 @@
 """What experts and adapters add to a step; on numbers and on arrays."""
 
-from typing import Any, cast, overload
+from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, cast, overload
 
-Array = NDArray[np.float64]
+if TYPE_CHECKING:  # engines of the simulator use numbers alone, and start without NumPy
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
 
 _EACH_ADAPTER = 0.05
 """Share of a step that the additional matrix products of one LoRA adapter take: assumed."""
@@ -89,6 +92,8 @@ def read_billion(
             return min(whole, active * max(1.0, tokens**0.75))
         drawn = experts_touched(max(experts, 1), chosen, tokens)
         return (active - chosen * expert) * copies + drawn * expert
+    import numpy as np  # noqa: PLC0415 - see above
+
     drawn = experts_touched(np.maximum(experts, 1), np.asarray(chosen), np.asarray(tokens))
     known = (active - chosen * expert) * copies + drawn * expert
     unknown = np.minimum(whole, active * np.maximum(1.0, tokens**0.75))

@@ -16,7 +16,7 @@ from twin.providers.kubernetes.manifests import differ, fields
 from twin.providers.kubernetes.manifests.live import shaped
 from twin.providers.kubernetes.manifests.objects import identifier, to_object
 from twin.wire.kube import Kube, KubeError
-from twin.wire.rpc import SECRET_SIGNATURE, SIGNATURE_KEY
+from twin.wire.property_values import SECRET_SIGNATURE, SIGNATURE_KEY
 
 _KUBERNETES = "kubernetes:"
 _MOST_FIELDS = 3

@@ -18,8 +18,7 @@ from twin.cluster.base.context import ClusterSpec
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.checks.validate import validate_inputs
 from twin.wire.kube import Kube, KubeError
-from twin.wire.property_values import Json
-from twin.wire.rpc import UNKNOWN
+from twin.wire.property_values import UNKNOWN, Json
 
 _STORED = ("Namespace", "CustomResourceDefinition")
 _SERVED_SECONDS = 20

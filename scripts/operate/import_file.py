@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 from scripts.backend.identifiers import IDENTIFIERS
-from twin.wire.rpc import UNKNOWN
+from twin.wire.property_values import UNKNOWN
 
 State = dict[str, Any]
 

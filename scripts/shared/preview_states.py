@@ -13,7 +13,7 @@ from scripts.shared.engine import Engine, check_stack
 from scripts.shared.platform_state import seed_platform, write_state
 from scripts.terminal.console import CommandError, one_line
 from twin.providers.kubernetes.manifests.objects import to_object
-from twin.wire.rpc import UNKNOWN
+from twin.wire.property_values import UNKNOWN
 
 NOT_KNOWN = "(known after up)"
 _PROVIDER = "pulumi:providers:kubernetes"

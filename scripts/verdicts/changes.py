@@ -9,7 +9,7 @@ from policies.framework.reading import CLUSTER, at
 from scripts.shared.data_loss import losses_in, unnamed
 from scripts.verdicts.restarts import Inputs, restarts
 from scripts.verdicts.runs import State, Step
-from twin.wire.rpc import UNKNOWN
+from twin.wire.property_values import UNKNOWN
 
 
 class Kind(StrEnum):

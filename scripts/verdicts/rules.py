@@ -18,7 +18,7 @@ from policies.rules import policies
 from scripts.shared.preview_states import cluster_names, is_only_read, without_unknowns
 from scripts.verdicts.runs import State
 from twin.providers.kubernetes.manifests.objects import to_object
-from twin.wire.rpc import SIGNATURE_KEY
+from twin.wire.property_values import SIGNATURE_KEY
 
 _SECRET = "[secret]"  # noqa: S105 - stands for one
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from gke_inference.intent.batch_rules import default_batch
 from gke_inference.sizing.architectures import find, longest_context
+from gke_inference.sizing.default_batch import default_batch
 from gke_inference.sizing.memory import (
     RUNTIME_MEMORY_GB,
     device_gib,
@@ -20,9 +20,9 @@ from planner.fit.chips import HOST_NETWORKS, WORDS, Accelerator, HostNetwork, Li
 from planner.speed.links import ALLGATHER, BACKENDS
 from planner.speed.roofline import ExpertGroup
 from planner.speed.speculation import METHODS, MOST_TOKENS, Speculation, speculation
+from simulator.engine import PREFIX
 from simulator.engine.templates import NoTemplateError, read_template
 
-PREFIX = "GKE_INFERENCE_SIM_"
 _GIB = 2**30
 _BLOCK_SIZE = {"gpu": 16, "tpu": 128, "cpu": 128}
 _KV_BITS_8 = ("fp8", "int8")

@@ -4,6 +4,8 @@ One connection from each worker to the leader, open while both run, replaces the
 hosts in a real group (Ray, or torch's collectives). Losing it means losing the host.
 """
 
+from __future__ import annotations
+
 import argparse
 import asyncio
 import json
@@ -11,9 +13,13 @@ import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from simulator.engine.settings import PREFIX, Deployment
+from simulator.engine import PREFIX
 from twin.engines.vllm_flags import DATA_PARALLEL_PORT, MASTER_PORT, RAY_PORT
+
+if TYPE_CHECKING:  # workers of a group start without the settings of an engine
+    from simulator.engine.settings import Deployment
 
 _log = logging.getLogger("vllm")
 _LOOK_SECONDS = 0.2

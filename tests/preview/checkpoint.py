@@ -7,7 +7,7 @@ updates; it must not show replacements, as identities and inputs are all there.
 import json
 from typing import Any
 
-from twin.wire.rpc import UNKNOWN
+from twin.wire.property_values import UNKNOWN
 
 KNOWN = "known"
 _COMPUTED: dict[str, dict[str, Any]] = {

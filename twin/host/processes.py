@@ -18,6 +18,7 @@ from twin.host.paths import TwinPaths
 
 _GRACE_SECONDS = 3.0
 _KILL_SECONDS = 5.0
+_LEAST_WAIT_SECONDS, _MOST_WAIT_SECONDS = 0.05, 0.2
 GO_SETTINGS = {"GOGC": "400"}
 """Variables of the twin's Go programs, which have small heaps: each may grow more between two
 collections. A control plane starts with a quarter less processor time."""
@@ -130,15 +131,16 @@ def wait_ready(
     Raises:
         ProcessError: the process ended, or was not ready in `timeout` seconds; names its log.
     """
-    end = time.monotonic() + timeout
-    while time.monotonic() < end:
+    begun = time.monotonic()
+    while (waited := time.monotonic() - begun) < timeout:
         if process.poll() is not None:
             raise ProcessError(
                 f"{name} ended with status {process.returncode}: {_last_line(paths, name)}"
             )
         if ready():
             return
-        time.sleep(0.05)
+        # it often asks the process, which then takes longer to start
+        time.sleep(max(_LEAST_WAIT_SECONDS, min(waited / 20, _MOST_WAIT_SECONDS)))
     raise ProcessError(f"{name} was not ready in {timeout:.0f} s: {_last_line(paths, name)}")
 
 

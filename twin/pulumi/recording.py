@@ -15,7 +15,7 @@ from typing import Any
 from twin.cluster.gateway.cloud_objects import RULES_ANNOTATION
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.checks.defaults import without_lists
-from twin.providers.gcp.effects import World
+from twin.providers.gcp.effects.base import World
 from twin.providers.gcp.effects.cluster import ClusterEffect
 from twin.providers.gcp.provider import Provider
 from twin.providers.gcp.resources import memorystore
@@ -28,7 +28,7 @@ from twin.providers.kubernetes.manifests import objects
 from twin.providers.kubernetes.manifests.managers import CREATOR
 from twin.providers.kubernetes.provider import KubernetesProvider
 from twin.wire import rpc
-from twin.wire.property_values import CloudError, Json
+from twin.wire.property_values import CloudError, Json, strip_secrets
 from twin.world.store import new_record
 
 _THREADS = 64
@@ -72,7 +72,7 @@ class RecordingCloud(Provider):
         if request.preview:
             return super().Create(request, context)
         known = self._known(request, context)
-        inputs = without_lists(rpc.strip_secrets(rpc.plain(request.properties)))
+        inputs = without_lists(strip_secrets(rpc.plain(request.properties)))
         configured = self._settings(context)
         try:
             placed = self.lifecycle.place(known, inputs, configured)

@@ -3,10 +3,13 @@
 from dataclasses import dataclass
 from typing import Any, cast
 
-from twin.wire.rpc import SIGNATURE_KEY, UNKNOWN
-
 Json = dict[str, Any]
 
+UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+"""The engine's marker of a value that is unknown in a preview (sdk/go/common/resource/plugin)."""
+SIGNATURE_KEY = "4dabf18193072939515e22adb298388d"
+"""The key under which the engine marks secrets, assets, archives and outputs in a property map."""
+SECRET_SIGNATURE = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - a marker of the protocol
 ASSET_SIGNATURE = "c44067f5952c0a294b673a41bacd8c17"
 """Signature of an asset in a property map (sdk/go/common/resource/asset)."""
 ARCHIVE_SIGNATURE = "0def7320c3a5731c473e5ecbe6d01bc7"
@@ -39,6 +42,30 @@ class CloudError(Exception):
 def is_unknown(value: Any) -> bool:
     """Return whether a value is unknown."""
     return isinstance(value, str) and value == UNKNOWN
+
+
+def strip_secrets(value: Any) -> Any:
+    """Return a property value without secret wrappers, at any depth."""
+    if isinstance(value, dict):
+        mapping = cast(dict[str, Any], value)
+        if mapping.get(SIGNATURE_KEY) == SECRET_SIGNATURE:
+            return strip_secrets(mapping["value"])
+        return {key: strip_secrets(item) for key, item in mapping.items()}
+    if isinstance(value, list):
+        items = cast(list[Any], value)
+        return [strip_secrets(item) for item in items]
+    return value
+
+
+def has_unknown(value: Any) -> bool:
+    """Return whether a property value contains an unknown value, at any depth."""
+    if isinstance(value, dict):
+        mapping = cast(dict[str, Any], value)
+        return any(has_unknown(item) for item in mapping.values())
+    if isinstance(value, list):
+        items = cast(list[Any], value)
+        return any(has_unknown(item) for item in items)
+    return value == UNKNOWN
 
 
 def as_object(value: Any) -> Json | None:

@@ -4,7 +4,7 @@ The engine speaks gRPC; its message classes carry no types, so they are bound to
 """
 
 import importlib
-from typing import Any, cast
+from typing import Any
 
 import grpc
 
@@ -17,12 +17,6 @@ engine_grpc: Any = importlib.import_module("pulumi.runtime.proto.engine_pb2_grpc
 empty_pb2: Any = importlib.import_module("google.protobuf.empty_pb2")
 struct_pb2: Any = importlib.import_module("google.protobuf.struct_pb2")
 json_format: Any = importlib.import_module("google.protobuf.json_format")
-
-UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
-"""The engine's marker of a value that is unknown in a preview (sdk/go/common/resource/plugin)."""
-SIGNATURE_KEY = "4dabf18193072939515e22adb298388d"
-"""The key under which the engine marks secrets, assets, archives and outputs in a property map."""
-SECRET_SIGNATURE = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - a marker of the protocol
 
 
 def _number(value: float) -> int | float:
@@ -50,30 +44,6 @@ def to_struct(value: dict[str, Any]) -> Any:
     struct = struct_pb2.Struct()
     struct.update(value)
     return struct
-
-
-def strip_secrets(value: Any) -> Any:
-    """Return a property value without secret wrappers, at any depth."""
-    if isinstance(value, dict):
-        mapping = cast(dict[str, Any], value)
-        if mapping.get(SIGNATURE_KEY) == SECRET_SIGNATURE:
-            return strip_secrets(mapping["value"])
-        return {key: strip_secrets(item) for key, item in mapping.items()}
-    if isinstance(value, list):
-        items = cast(list[Any], value)
-        return [strip_secrets(item) for item in items]
-    return value
-
-
-def has_unknown(value: Any) -> bool:
-    """Return whether a property value contains an unknown value, at any depth."""
-    if isinstance(value, dict):
-        mapping = cast(dict[str, Any], value)
-        return any(has_unknown(item) for item in mapping.values())
-    if isinstance(value, list):
-        items = cast(list[Any], value)
-        return any(has_unknown(item) for item in items)
-    return value == UNKNOWN
 
 
 class BaseProvider(provider_grpc.ResourceProviderServicer):

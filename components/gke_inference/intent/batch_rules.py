@@ -1,7 +1,7 @@
 """Sizes of a step that an engine with a limit of batched tokens accepts together.
 
 vLLM 0.29.0 and 0.32.0: config/scheduler.py, `verify_max_model_len`, and the defaults of
-engine/arg_utils.py, `get_batch_defaults`.
+`gke_inference.sizing.default_batch`.
 """
 
 import re
@@ -12,6 +12,7 @@ from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.intent.intent import ServingIntent
 from gke_inference.sizing.architectures import find_model
+from gke_inference.sizing.default_batch import default_batch
 from gke_inference.sizing.memory import device_gib
 
 TOKENS = "max-num-batched-tokens"
@@ -90,21 +91,3 @@ def _default_tokens(intent: ServingIntent, rung: Rung) -> int | None:
         tokens, _ = default_batch(rung.accelerator, device_gib(rung.accelerator))
     tokens *= 2 if intent.settings.flags.get("performance-mode") == "throughput" else 1
     return tokens if _is_chunked(intent) else max(tokens, intent.context)
-
-
-def default_batch(name: str, gib: float) -> tuple[int, int]:
-    """Return vLLM's defaults for an API server: (tokens, requests) of a step.
-
-    Args:
-        name: Name of the accelerator, in the catalog or on a node.
-        gib: Memory of a device.
-    """
-    if name.startswith("tpu-v6e"):
-        return 1024, 256
-    if name.startswith(("tpu-v5e", "tpu-v5-lite")):
-        return 512, 256
-    if gib >= 160:
-        return 16_384, 1024
-    if gib >= 70 and "a100" not in name:
-        return 8_192, 1024
-    return 2_048, 256

@@ -167,6 +167,7 @@ def is_sdxl(weights: str, name: str) -> bool:
     return found is not None and found.pipeline == "sdxl"
 
 
+@cache
 def _document() -> dict[str, Any]:
     return read_table(_FILE)
 

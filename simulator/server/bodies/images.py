@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from PIL import Image, UnidentifiedImageError
-
 from gke_inference.sizing.image_prompts import has_known_images, tokens_of_image
 from gke_inference.sizing.shapes import ModelShape
 from simulator.engine.settings import Deployment
@@ -128,6 +126,8 @@ def _is_image(part: Any) -> bool:
 
 
 def _tokens(url: str, media: MediaSupport) -> list[int]:
+    from PIL import Image, UnidentifiedImageError  # noqa: PLC0415 - most engines get no image
+
     content = _content(url, media.domains)
     try:
         with Image.open(io.BytesIO(content)) as image:

@@ -42,7 +42,7 @@ from tests.contract.infra.broken_stacks import edited
 from tests.contract.infra.cloud import CloudRecorder, Deployed
 from tests.contract.recorder import Records
 from tests.shipped_stacks import EXAMPLES
-from twin.wire.rpc import UNKNOWN
+from twin.wire.property_values import UNKNOWN
 
 TEAMS = EXAMPLES / "teams"
 IAM = ("IAMMember", "IamMember")

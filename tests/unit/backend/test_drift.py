@@ -12,7 +12,7 @@ from scripts.shared.clusters import Cluster
 from scripts.terminal.console import CommandError
 from twin.host.paths import TwinPaths
 from twin.wire.kube import KubeError
-from twin.wire.rpc import SECRET_SIGNATURE, SIGNATURE_KEY
+from twin.wire.property_values import SECRET_SIGNATURE, SIGNATURE_KEY
 
 PREFIX = "urn:pulumi:local::gke-inference::"
 PROVIDER = f"{PREFIX}pulumi:providers:kubernetes::us-central1"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from scripts.operate.import_file import KINDS, IdError, import_file
-from twin.wire.rpc import UNKNOWN
+from twin.wire.property_values import UNKNOWN
 
 URN = "urn:pulumi:local::gke-inference::"
 STACK = f"{URN}pulumi:pulumi:Stack::gke-inference-local"

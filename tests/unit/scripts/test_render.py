@@ -7,7 +7,7 @@ import pytest
 from scripts.check import render
 from scripts.shared import preview_states
 from scripts.terminal.console import CommandError
-from twin.wire.rpc import UNKNOWN
+from twin.wire.property_values import UNKNOWN
 
 CLUSTER = "urn:pulumi:dev::p::gcp:container/cluster:Cluster::east"
 PROVIDER = "urn:pulumi:dev::p::pulumi:providers:kubernetes::east"

@@ -12,7 +12,7 @@ from scripts.verdicts.rules import (
     sources,
 )
 from tests.unit.verdicts.record import recorded
-from twin.wire.rpc import SECRET_SIGNATURE, SIGNATURE_KEY, UNKNOWN
+from twin.wire.property_values import SECRET_SIGNATURE, SIGNATURE_KEY, UNKNOWN
 
 A, B, C = (Breach("rule", name, "is wrong") for name in "abc")
 

@@ -13,6 +13,8 @@ from twin.wire.kube import JsonObject
 
 _grpc: Any = importlib.import_module("grpc")
 _SERVING = 1
+_PASSING_TIMES = 2.0
+"""How much longer the cap on a period is while a probe passes. Rule: agent.probe.period-cap."""
 _channels: dict[str, Any] = {}
 """Working connections, kept for the next probe, because connecting takes longer than a call."""
 _channels_lock = threading.Lock()
@@ -82,7 +84,7 @@ class Schedule:
     Args:
         probe: Probe of the container; None: never due, always passing.
         period_cap: Longest time between two runs, in seconds of real time, because the twin's clock
-            may run a hundred times faster.
+            may run a hundred times faster; twice as long while the probe passes.
         timeout_floor: Shortest timeout of a probe, in seconds, because the machine is shared.
         delay_scale: Divisor for `initialDelaySeconds`.
     """
@@ -107,24 +109,29 @@ class Schedule:
     @property
     def period(self) -> float:
         """Seconds between two runs."""
-        return min(float((self.probe or {}).get("periodSeconds", 10)), self.period_cap)
+        passes = self.passing and not self.failures
+        cap = self.period_cap * (_PASSING_TIMES if passes else 1.0)
+        return min(float((self.probe or {}).get("periodSeconds", 10)), cap)
 
     def run(self, target: Target) -> bool | None:
         """Run the probe if it is due; return True or False if it reaches a threshold."""
         if self.probe is None or time.monotonic() < self.due:
             return None
         timeout = max(float(self.probe.get("timeoutSeconds", 1)), self.timeout_floor)
-        message = check(self.probe, target, timeout)
+        result = self._counted(self.probe, check(self.probe, target, timeout))
         self.due = time.monotonic() + self.period
+        return result
+
+    def _counted(self, probe: JsonObject, message: str | None) -> bool | None:
         if message is None:
             self.successes, self.failures = self.successes + 1, 0
-            if self.successes >= int(self.probe.get("successThreshold", 1)):
+            if self.successes >= int(probe.get("successThreshold", 1)):
                 self.passing = True
                 return True
             return None
         self.last_message = message
         self.successes, self.failures = 0, self.failures + 1
-        if self.failures >= int(self.probe.get("failureThreshold", 3)):
+        if self.failures >= int(probe.get("failureThreshold", 3)):
             self.passing = False
             return False
         return None

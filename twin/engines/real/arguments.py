@@ -9,8 +9,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from twin.engines.real.tiny_model import CONTEXT
 from twin.engines.vllm_flags import flag_table, normalise
+
+CONTEXT = 131_072
+"""Maximum context length of the tiny model, as long as in the replaced ones; it takes no memory."""
 
 FORCED = {
     "--model": "the weights of the model are not available: a tiny Llama replaces them",

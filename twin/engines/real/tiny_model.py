@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from gke_inference.sizing.shapes import SAMPLE
+from twin.engines.real.arguments import CONTEXT
 
 LAYERS, HIDDEN, MIDDLE, HEADS, KV_HEADS, HEAD_DIM = 2, 256, 512, 4, 2, 64
-CONTEXT = 131_072
-"""Maximum context length, as long as in the replaced models; it takes no memory."""
 
 _SPECIAL = ("<s>", "</s>", "<pad>")
 _SEED = 20_261_121

@@ -7,7 +7,8 @@ from typing import Any
 
 from twin.providers.gcp.bigquery.grants import check_grant
 from twin.providers.gcp.checks.suppress import relative_path
-from twin.providers.gcp.effects import World, effect_of
+from twin.providers.gcp.effects.base import World
+from twin.providers.gcp.effects.registry import effect_of
 from twin.providers.gcp.effects.secret_store import next_version
 from twin.providers.gcp.operations import EngineGoneError, Operation, Operations
 from twin.providers.gcp.resources import refusals

@@ -11,7 +11,8 @@ from twin.providers.gcp.checks.fixed import check_fixed, check_used_ranges
 from twin.providers.gcp.checks.planned_values import unknown_until_applied
 from twin.providers.gcp.checks.suppress import relative_path
 from twin.providers.gcp.checks.validate import add_when_needed, validate_inputs
-from twin.providers.gcp.effects import World, effect_of
+from twin.providers.gcp.effects.base import World
+from twin.providers.gcp.effects.registry import effect_of
 from twin.providers.gcp.lifecycle import Lifecycle
 from twin.providers.gcp.operations import EngineGoneError, Operation
 from twin.providers.gcp.resources import functions
@@ -19,7 +20,15 @@ from twin.providers.gcp.resources.computed_outputs import planned, with_secrets
 from twin.providers.gcp.resources.references import CLUSTER, SUBNETWORK
 from twin.providers.gcp.schema import Resource, resource
 from twin.wire import rpc
-from twin.wire.property_values import CloudError, Failure, Json, is_unknown, last_segment
+from twin.wire.property_values import (
+    UNKNOWN,
+    CloudError,
+    Failure,
+    Json,
+    is_unknown,
+    last_segment,
+    strip_secrets,
+)
 from twin.wire.rpc import provider_pb2
 from twin.world.store import Record
 
@@ -46,7 +55,7 @@ def _logical_name(urn: str) -> str:
 
 
 def _values(struct: Any) -> Json:
-    return without_lists(rpc.strip_secrets(rpc.plain(struct)))
+    return without_lists(strip_secrets(rpc.plain(struct)))
 
 
 class Provider(rpc.BaseProvider):
@@ -102,7 +111,7 @@ class Provider(rpc.BaseProvider):
             failure = provider_pb2.CheckFailure(property="", reason=reason)
             return provider_pb2.CheckResponse(inputs=request.news, failures=[failure])
         named = self._name(known, request, inputs)
-        old = rpc.strip_secrets(rpc.plain(request.olds))
+        old = strip_secrets(rpc.plain(request.olds))
         failures = validate_inputs(token, inputs, old)
         if failures:
             found = [_check_failure(failure) for failure in failures]
@@ -216,7 +225,7 @@ class Provider(rpc.BaseProvider):
         except CloudError as error:
             self._abort(context, f"updating {request.id}", error)
         if request.preview:
-            outputs |= dict.fromkeys(unknown_until_applied(known, old, new), rpc.UNKNOWN)
+            outputs |= dict.fromkeys(unknown_until_applied(known, old, new), UNKNOWN)
             return provider_pb2.UpdateResponse(properties=self._struct(known, outputs))
         try:
             record = self._world.store.get(known.token, request.id)

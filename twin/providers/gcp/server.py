@@ -5,7 +5,7 @@ from concurrent import futures
 from typing import Any
 
 from twin.host.paths import TwinPaths
-from twin.providers.gcp.effects import World
+from twin.providers.gcp.effects.base import World
 from twin.providers.gcp.provider import Provider
 from twin.wire import rpc
 from twin.wire.own_grpc_callers import OwnCallers

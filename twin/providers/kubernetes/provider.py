@@ -26,6 +26,7 @@ from twin.providers.kubernetes.settings import Settings
 from twin.providers.kubernetes.waits import check_of, limit_of, loop
 from twin.wire import rpc
 from twin.wire.kube import JsonObject, KubeError
+from twin.wire.property_values import UNKNOWN, has_unknown, strip_secrets
 
 pb = rpc.provider_pb2
 _status_pb2: Any = importlib.import_module("pulumi.runtime.proto.status_pb2")
@@ -88,15 +89,15 @@ class KubernetesProvider(rpc.BaseProvider):
 
     def CheckConfig(self, request: Any, context: Any) -> Any:
         """Check the provider's arguments."""
-        args = rpc.strip_secrets(rpc.plain(request.news))
+        args = strip_secrets(rpc.plain(request.news))
         failures = [_failure(error) for error in provider_settings.check(args)]
         return pb.CheckResponse(inputs=request.news, failures=failures)
 
     @_report_errors
     def DiffConfig(self, request: Any, context: Any) -> Any:
         """Return the differences; a change of the cluster replaces all objects."""
-        old = rpc.strip_secrets(rpc.plain(request.olds))
-        new = rpc.strip_secrets(rpc.plain(request.news))
+        old = strip_secrets(rpc.plain(request.olds))
+        new = strip_secrets(rpc.plain(request.news))
         changed = sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
         replaces = replacing_arguments(old, new, changed)
         return pb.DiffResponse(
@@ -108,7 +109,7 @@ class KubernetesProvider(rpc.BaseProvider):
     @_report_errors
     def Configure(self, request: Any, context: Any) -> Any:
         """Store the arguments of one provider instance."""
-        args = rpc.strip_secrets(rpc.plain(request.args))
+        args = strip_secrets(rpc.plain(request.args))
         self._session(context).configure(Settings.of(args))
         return pb.ConfigureResponse(acceptSecrets=True, supportsPreview=True)
 
@@ -123,7 +124,7 @@ class KubernetesProvider(rpc.BaseProvider):
         """Complete and check inputs: API version, kind, name, namespace."""
         session = self._session(context)
         inputs = rpc.plain(request.news)
-        old = rpc.strip_secrets(rpc.plain(request.olds))
+        old = strip_secrets(rpc.plain(request.olds))
         token, name = type_and_name(request.urn)
         try:
             gvk = kinds.check(token, inputs.get("apiVersion"), inputs.get("kind"))
@@ -134,7 +135,7 @@ class KubernetesProvider(rpc.BaseProvider):
         naming.assign(inputs, old, name, request.randomSeed, autonaming)
         namespace = session.settings.namespace if session.settings else ""
         metadata = inputs["metadata"]
-        if namespace and metadata != rpc.UNKNOWN and kinds.is_namespaced(gvk) is not False:
+        if namespace and metadata != UNKNOWN and kinds.is_namespaced(gvk) is not False:
             metadata.setdefault("namespace", namespace)
         return pb.CheckResponse(inputs=rpc.to_struct(inputs))
 
@@ -142,8 +143,8 @@ class KubernetesProvider(rpc.BaseProvider):
     def Diff(self, request: Any, context: Any) -> Any:
         """Compare inputs with those of the last update, or with the result of a refresh."""
         session = self._session(context)
-        old = rpc.strip_secrets(rpc.plain(request.old_inputs))
-        new = rpc.strip_secrets(rpc.plain(request.news))
+        old = strip_secrets(rpc.plain(request.old_inputs))
+        new = strip_secrets(rpc.plain(request.news))
         options = session.settings or Settings()
         difference = differ.compare(
             old,
@@ -187,7 +188,7 @@ class KubernetesProvider(rpc.BaseProvider):
     def Update(self, request: Any, context: Any) -> Any:
         """Update an object and wait until it is ready; in a preview, do a dry run if possible."""
         session, inputs = self._session(context), rpc.plain(request.news)
-        obj, old = objects.to_object(inputs), rpc.strip_secrets(rpc.plain(request.olds))
+        obj, old = objects.to_object(inputs), strip_secrets(rpc.plain(request.olds))
         how = session.how(obj, old)
         ignored = [fields.parse(path) for path in request.ignoreChanges]
         if request.preview:
@@ -215,7 +216,7 @@ class KubernetesProvider(rpc.BaseProvider):
         created: bool = True,
     ) -> Any:
         """Return the outputs of a preview: those of a dry run if there is one, or the inputs."""
-        kube = None if rpc.has_unknown(inputs) else session.kube_if_reachable()
+        kube = None if has_unknown(inputs) else session.kube_if_reachable()
         if kube is None:
             return rpc.to_struct(inputs)
         result = applying.dry_run(kube, obj, how, ignored=ignored or [], created=created)
@@ -270,7 +271,7 @@ class KubernetesProvider(rpc.BaseProvider):
             live.shaped(found, objects.to_object(inputs)) if inputs else objects.as_inputs(found)
         )
         now = objects.to_inputs(shown, inputs)
-        old = rpc.strip_secrets(rpc.plain(request.properties))
+        old = strip_secrets(rpc.plain(request.properties))
         manager = managers.manager_of(objects.to_object(inputs), old)
         return pb.ReadResponse(
             id=objects.identifier(found),
@@ -341,7 +342,7 @@ def complete(inputs: JsonObject, gvk: kinds.GroupVersionKind) -> None:
     metadata: Any = inputs.get("metadata")
     if metadata is None:
         inputs["metadata"] = {}
-    elif not isinstance(metadata, dict) and metadata != rpc.UNKNOWN:
+    elif not isinstance(metadata, dict) and metadata != UNKNOWN:
         raise InvalidInput("metadata", f"must be a mapping, got {metadata!r}")
 
 
@@ -355,7 +356,7 @@ def replacing_arguments(old: JsonObject, new: JsonObject, changed: list[str]) ->
     if old.get(identifier) and new.get(identifier):
         return [identifier] if identifier in changed else []
     where = [key for key in ("kubeconfig", "context", "cluster") if key in changed]
-    if any(new.get(key) == rpc.UNKNOWN for key in where):
+    if any(new.get(key) == UNKNOWN for key in where):
         return where
     try:
         before = provider_settings.active_cluster(Settings.of(old))

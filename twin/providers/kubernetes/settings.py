@@ -10,7 +10,7 @@ import yaml
 from twin.providers.kubernetes.manifests.errors import InvalidInput
 from twin.providers.kubernetes.manifests.fields import entries
 from twin.wire.kube import JsonObject
-from twin.wire.rpc import UNKNOWN
+from twin.wire.property_values import UNKNOWN
 
 _BOOLEANS = {
     "deleteUnreachable": "delete_unreachable",

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from twin.engines.real import arguments, install, tiny_model
+from twin.engines.real import arguments, install
 from twin.host.paths import TwinPaths
 from twin.wire.kube import JsonObject
 
@@ -88,6 +88,8 @@ def command(
     Raises:
         twin.toolchain.ToolError: The real vLLM is not installed.
     """
+    from twin.engines.real import tiny_model  # noqa: PLC0415 - loads NumPy, for most agents for nothing
+
     python = install.python()
     model = tiny_model.write_model(install.environment() / "models" / "tiny")
     rank = min(_RANK, arguments.largest_rank(argv))

@@ -23,8 +23,8 @@ from twin.wire.property_values import (
     asset_signature,
     is_unknown,
     show,
+    strip_secrets,
 )
-from twin.wire.rpc import strip_secrets
 
 _IMPLICIT = {"__defaults"}
 _TYPE_WORDS = {

@@ -12,8 +12,7 @@ from twin.providers.gcp.effects.base import Effect, World
 from twin.providers.gcp.iam import endpoint
 from twin.providers.gcp.resources.buckets import check_bucket
 from twin.providers.gcp.resources.refusals import check_empty
-from twin.wire.property_values import CloudError, Json, as_object, get_path
-from twin.wire.rpc import SIGNATURE_KEY
+from twin.wire.property_values import SIGNATURE_KEY, CloudError, Json, as_object, get_path
 from twin.world.store import Record
 
 

@@ -12,8 +12,15 @@ from twin.providers.gcp.checks.planned_values import as_planned
 from twin.providers.gcp.resources.identity import COMPUTE_API, digest, digits, project_number
 from twin.providers.gcp.resources.special_outputs import special
 from twin.providers.gcp.schema import Field, Resource
-from twin.wire.property_values import Json, as_list, as_object, is_unknown
-from twin.wire.rpc import SECRET_SIGNATURE, SIGNATURE_KEY, UNKNOWN
+from twin.wire.property_values import (
+    SECRET_SIGNATURE,
+    SIGNATURE_KEY,
+    UNKNOWN,
+    Json,
+    as_list,
+    as_object,
+    is_unknown,
+)
 
 _PLAN_DEFAULTS = {
     "<provider project>": "project",

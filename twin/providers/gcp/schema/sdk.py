@@ -12,9 +12,13 @@ from typing import Any
 
 from twin.providers.gcp.schema.fields import Autoname, Field, Resource
 
-_types: Any = importlib.import_module("pulumi._types")
 _SCALARS: dict[Any, str] = {str: "string", int: "int", float: "float", bool: "bool"}
 _CLASSES = re.compile(r'resource_modules="""(.*?)"""', re.DOTALL)
+
+
+def _types() -> Any:
+    """Return the SDK's module; most processes of the twin need no SDK, which takes long to load."""
+    return importlib.import_module("pulumi._types")
 
 
 @cache
@@ -47,7 +51,7 @@ def argument_types(token: str) -> dict[str, Any] | None:
     cls = resource_class(token)
     if cls is None:
         return None
-    return _types.input_type_types(_arguments(cls))
+    return _types().input_type_types(_arguments(cls))
 
 
 def required_arguments(token: str) -> set[str]:
@@ -69,7 +73,7 @@ def state_types(token: str) -> dict[str, Any]:
     if cls is None:
         return {}
     module = sys.modules[cls.__module__]
-    return _types.input_type_types(getattr(module, f"_{cls.__name__}State"))
+    return _types().input_type_types(getattr(module, f"_{cls.__name__}State"))
 
 
 @cache
@@ -125,15 +129,15 @@ def add_path(token: str, root: Field, path: str) -> None:
 def nested_types(kind: Any) -> dict[str, Any]:
     """Return the types of a block's properties; empty for a plain value."""
     for candidate in _flatten(kind):
-        if _types.is_input_type(candidate):
-            return _types.input_type_types(candidate)
+        if _types().is_input_type(candidate):
+            return _types().input_type_types(candidate)
     return {}
 
 
 def nested_required(kind: Any) -> set[str]:
     """Return the camelCase names of a block's required properties; empty for a plain value."""
     for candidate in _flatten(kind):
-        if _types.is_input_type(candidate):
+        if _types().is_input_type(candidate):
             return _required(candidate)
     return set()
 
@@ -158,7 +162,7 @@ def _field(
     node.optional = not required and not computed
     found = _flatten(kind)
     origins = {typing.get_origin(item) for item in found}
-    inputs = [item for item in found if _types.is_input_type(item)]
+    inputs = [item for item in found if _types().is_input_type(item)]
     scalars = [_SCALARS[item] for item in found if item in _SCALARS]
     element = "object" if inputs else (scalars[0] if scalars else "any")
     if collections.abc.Sequence in origins:
@@ -174,7 +178,7 @@ def _field(
         node.items = holder
     if inputs:
         needed = _required(inputs[0])
-        for child, child_kind in _types.input_type_types(inputs[0]).items():
+        for child, child_kind in _types().input_type_types(inputs[0]).items():
             holder.children[child] = _field(
                 child, f"{path}.{child}", child_kind, required=child in needed
             )
@@ -184,7 +188,7 @@ def _field(
 def _required(cls: Any) -> set[str]:
     """Return the camelCase names of a constructor's required inputs."""
     parameters = inspect.signature(cls.__init__).parameters.values()
-    renamed: dict[str, str] = dict(_types.input_type_py_to_pulumi_names(cls))
+    renamed: dict[str, str] = dict(_types().input_type_py_to_pulumi_names(cls))
     return {
         renamed.get(item.name, item.name)
         for item in parameters

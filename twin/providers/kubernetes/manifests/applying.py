@@ -16,7 +16,7 @@ from twin.providers.kubernetes.manifests.fields import Path
 from twin.providers.kubernetes.manifests.managers import CREATOR, adopt, takes_over
 from twin.providers.kubernetes.manifests.ownership import leave_ignored
 from twin.wire.kube import JsonObject, Kube, KubeError
-from twin.wire.rpc import UNKNOWN
+from twin.wire.property_values import UNKNOWN
 
 MISSING_SECONDS = 31.0
 """Time that a creation waits for its kind or namespace: the official provider tries six times, 1,

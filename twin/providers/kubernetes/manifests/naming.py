@@ -6,7 +6,7 @@ from typing import Any
 
 from twin.providers.kubernetes.manifests import fields
 from twin.providers.kubernetes.manifests.errors import ProviderError
-from twin.wire.rpc import UNKNOWN
+from twin.wire.property_values import UNKNOWN
 
 AUTONAMED = "pulumi.com/autonamed"
 _DISABLE = 2

@@ -3,7 +3,7 @@
 from typing import Any, cast
 
 from twin.providers.kubernetes.manifests.managers import STATE_KEY
-from twin.wire.rpc import SECRET_SIGNATURE, SIGNATURE_KEY, strip_secrets
+from twin.wire.property_values import SECRET_SIGNATURE, SIGNATURE_KEY, strip_secrets
 
 INITIAL_VERSION = "__initialApiVersion"
 _CRD = "CustomResourceDefinition"

@@ -4,6 +4,7 @@ import json
 import secrets
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,9 @@ from twin.host import processes
 from twin.host.paths import TwinPaths
 from twin.host.pki import make_twin_pki
 from twin.tests.eventually import eventually
-from twin.tests.running.agent.objects import node
+from twin.tests.running.agent.objects import node, remove
 from twin.toolchain import ToolError, tool
-from twin.wire.kube import Kube, KubeError
+from twin.wire.kube import Kube
 
 JsonObject = dict[str, Any]
 
@@ -40,6 +41,15 @@ class Agent:
     def stop(self) -> None:
         self._stop.set()
         self._thread.join(15)
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """No agent runs meanwhile."""
+        self.stop()
+        try:
+            yield
+        finally:
+            self.start()
 
 
 @pytest.fixture(scope="package")
@@ -93,10 +103,5 @@ def namespace(kube: Kube, request: pytest.FixtureRequest) -> Iterator[str]:
     eventually(lambda: kube.get(f"/api/v1/namespaces/{name}/serviceaccounts/default"))
     yield name
     for pod in kube.list(f"/api/v1/namespaces/{name}/pods"):
-        path = f"/api/v1/namespaces/{name}/pods/{pod['metadata']['name']}"
-        try:
-            kube.delete(path, {"gracePeriodSeconds": 1})
-        except KubeError as error:
-            if error.status != 404:  # the test deleted it, and it has gone since the list
-                raise
+        remove(kube, f"/api/v1/namespaces/{name}/pods/{pod['metadata']['name']}", 1)
     eventually(lambda: not kube.list(f"/api/v1/namespaces/{name}/pods"))

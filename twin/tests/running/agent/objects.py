@@ -4,6 +4,7 @@ from typing import Any
 
 from gke_inference.catalogue.versions import images
 from twin.host.paths import TwinPaths
+from twin.wire.kube import Kube, KubeError
 from twin.world.store import Record, Store
 
 JsonObject = dict[str, Any]
@@ -77,6 +78,16 @@ def condition(obj: JsonObject, kind: str) -> str:
     """Return the status of a condition; empty if there is none."""
     found = {c["type"]: c["status"] for c in obj.get("status", {}).get("conditions", [])}
     return found.get(kind, "")
+
+
+def remove(kube: Kube, path: str, grace_seconds: int | None = None) -> None:
+    """Delete an object, or nothing where a test or the cluster has already deleted it."""
+    options = None if grace_seconds is None else {"gracePeriodSeconds": grace_seconds}
+    try:
+        kube.delete(path, options)
+    except KubeError as error:
+        if error.status != 404:
+            raise
 
 
 def grant_bucket(paths: TwinPaths, namespace: str, bucket: str, project: str = "p") -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from twin.tests.eventually import eventually
 from twin.tests.running.agent.conftest import Agent
-from twin.tests.running.agent.objects import condition, engine, grant_bucket, node, pod
+from twin.tests.running.agent.objects import condition, engine, grant_bucket, node, pod, remove
 from twin.wire.kube import Kube, KubeError
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(120)]
@@ -43,9 +43,9 @@ class Pods:
         return eventually(check, 40)
 
     def states(self, name: str) -> Iterator[JsonObject]:
-        """Yield each status of a pod's container that the API server has, for a minute."""
+        """Yield each status of a pod's container that the API server has, for 100 seconds."""
         stop = threading.Event()
-        end = threading.Timer(60, stop.set)
+        end = threading.Timer(100, stop.set)
         end.daemon = True
         end.start()
         for _, found in self.kube.watch(self.path, stop):
@@ -179,9 +179,8 @@ def test_engines_run_on_while_the_agent_is_away_and_are_not_doubled(agent: Agent
     pods.create(pod("kept", engine()))
     pods.ready("kept")
     pid = pods.pid("kept")
-    agent.stop()
-    assert alive(pid)
-    agent.start()
+    with agent.away():
+        assert alive(pid)
     eventually(lambda: condition(pods.get("kept"), "Ready") == "True")
     assert pods.pid("kept") == pid
     os.kill(pid, signal.SIGKILL)
@@ -192,9 +191,8 @@ def test_a_process_whose_pod_went_while_the_agent_was_away_is_ended(agent: Agent
     pods.create(pod("orphan", engine()))
     pods.ready("orphan")
     pid = pods.pid("orphan")
-    agent.stop()
-    pods.kube.delete(f"{pods.path}/orphan", {"gracePeriodSeconds": 0})
-    agent.start()
+    with agent.away():
+        pods.kube.delete(f"{pods.path}/orphan", {"gracePeriodSeconds": 0})
     eventually(lambda: not alive(pid))
     assert pods.gone("orphan")
 
@@ -213,7 +211,7 @@ def test_the_compile_cache_in_a_bucket_outlives_the_pod(agent: Agent, pods: Pods
         volumeMounts=[{"name": "cache", "mountPath": "/cache"}],
         resources={"limits": {"google.com/tpu": "4"}},
     )
-    (agent.context.paths.gcs / "caches").mkdir(parents=True)
+    (agent.context.paths.gcs / "caches").mkdir(parents=True, exist_ok=True)
     grant_bucket(agent.context.paths, pods.namespace, "caches")
     pods.create(pod("first", container, kind="tpu", volumes=[cache]))
     pods.ready("first")
@@ -265,14 +263,22 @@ def test_pods_of_other_images_are_left_to_kwok(pods: Pods):
     eventually(lambda: pods.gone("plain"))
 
 
-def test_engines_end_when_their_node_goes(kube: Kube, pods: Pods):
-    spot = node("l4-2", "gpu", 1)
-    spot["metadata"]["labels"]["test/kind"] = "spot"
-    kube.post("/api/v1/nodes", spot)
+@pytest.fixture
+def spot(kube: Kube) -> Iterator[str]:
+    """Path of a node of the kind `spot`, which is gone afterwards."""
+    machine = node("l4-2", "gpu", 1)
+    machine["metadata"]["labels"]["test/kind"] = "spot"
+    kube.post("/api/v1/nodes", machine)
+    path = "/api/v1/nodes/l4-2"
+    yield path
+    remove(kube, path)
+
+
+def test_engines_end_when_their_node_goes(kube: Kube, pods: Pods, spot: str):
     pods.create(pod("preempted", engine(), kind="spot"))
     eventually(lambda: "containerID" in pods.get("preempted")["status"]["containerStatuses"][0])
     pid = pods.pid("preempted")
-    kube.delete("/api/v1/nodes/l4-2")
+    kube.delete(spot)
     eventually(lambda: not alive(pid))
 
 

@@ -6,7 +6,6 @@ import os
 import ssl
 import subprocess
 import threading
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +22,7 @@ from twin.host import processes
 from twin.host.ports import free_port, listens
 from twin.tests.eventually import eventually
 from twin.tests.running.agent.conftest import Agent
-from twin.tests.running.agent.objects import engine, pod
+from twin.tests.running.agent.objects import engine, pod, remove
 from twin.tests.running.agent.test_engine_pods import Pods
 from twin.toolchain import ToolError, tool
 from twin.wire.kube import Kube
@@ -143,25 +142,39 @@ def test_logs_are_the_output_of_the_containers_process(kubectl: Kubectl):
     assert kubectl.said("logs", "engine", "--limit-bytes=5") == said[:5]
 
 
-def test_followed_logs_end_with_the_process_and_the_previous_ones_stay(
-    kubectl: Kubectl, access: ClusterContext, namespaced: str
-):
+@pytest.fixture
+def short(access: ClusterContext, namespaced: str) -> Iterator[Pods]:
+    """The pods of the namespace; one that a test names `short` is gone afterwards."""
     pods = Pods(access.kube, namespaced)
+    yield pods
+    remove(access.kube, f"{pods.path}/short", 1)
+    eventually(lambda: pods.gone("short"))
+
+
+def test_followed_logs_end_with_the_process_and_the_previous_ones_stay(
+    kubectl: Kubectl, access: ClusterContext, namespaced: str, short: Pods
+):
+    pods = short
     pods.create(pod("short", engine()))
     pods.ready("short")
     assert "not found" in kubectl.run("logs", "short", "--previous").stderr
     first = kubectl.said("logs", "short")
     _needs_namespaces()
     assert kubectl.said("exec", "short", "--", "id", "-u") == "0\n"  # as its image says
-    following = kubectl.start("logs", "short", "--follow", "--tail=0")
-    time.sleep(0.5)
-    (file,) = (
-        each
-        for each in (access.dir / "pods" / namespaced).glob("*/vllm.process.json")
-        if json.loads((each.parent / "pod.json").read_text())["name"] == "short"
-    )
-    os.kill(json.loads(file.read_text())["pid"], 9)
-    following.communicate(timeout=20)
+    with kubectl.start("logs", "short", "--follow") as following:
+        try:
+            assert following.stdout is not None
+            assert following.stdout.read(len(first)) == first  # it follows the first process
+            (file,) = (
+                each
+                for each in (access.dir / "pods" / namespaced).glob("*/vllm.process.json")
+                if json.loads((each.parent / "pod.json").read_text())["name"] == "short"
+            )
+            os.kill(json.loads(file.read_text())["pid"], 9)
+            assert following.wait(60) == 0
+            assert "listening" not in following.stdout.read()  # as the second process says
+        finally:
+            following.kill()
     eventually(lambda: pods.get("short")["status"]["containerStatuses"][0]["restartCount"] == 1)
     eventually(lambda: kubectl.run("logs", "short", "--previous").stdout.startswith(first))
     pods.ready("short")
@@ -249,8 +262,7 @@ def test_top_shows_the_memory_and_processor_time_of_pods_and_nodes(kubectl: Kube
         answer = kubectl.run("top", *words, "--no-headers")
         return [line.split() for line in answer.stdout.splitlines()]
 
-    [[name, cores, memory]] = eventually(lambda: rows("pods"), 40)
-    assert name == "engine"
+    cores, memory = eventually(lambda: {name: rest for name, *rest in rows("pods")}["engine"], 40)
     assert cores.endswith("m")
     assert 10 < int(memory.removesuffix("Mi")) < 2000
     nodes = {row[0]: row for row in rows("nodes")}
@@ -262,9 +274,11 @@ def test_a_container_without_a_process_says_so(kube: Kube, access: ClusterContex
     container = {"name": "idle", "image": "gcr.io/google-containers/pause:3.2"}
     kube.post(f"/api/v1/namespaces/{namespaced}/pods", pod("idle", container))
     path = f"/api/v1/namespaces/{namespaced}/pods/idle"
-    eventually(lambda: kube.get(path)["status"].get("phase") == "Running")
-    answer = Kubectl(access, namespaced).run("logs", "idle")
-    kube.delete(path, {"gracePeriodSeconds": 0})
+    try:
+        eventually(lambda: kube.get(path)["status"].get("phase") == "Running")
+        answer = Kubectl(access, namespaced).run("logs", "idle")
+    finally:
+        kube.delete(path, {"gracePeriodSeconds": 0})
     assert answer.returncode == 1
     assert f"pod {namespaced}/idle has no process on the twin" in answer.stderr
 

@@ -11,6 +11,7 @@ from twin.cluster.monitoring import tokens
 from twin.cluster.monitoring.scrape import secret_keys
 from twin.providers.kubernetes.manifests.objects import to_object
 from twin.tests.eventually import eventually
+from twin.tests.running.agent.objects import remove
 from twin.wire.kube import Kube
 
 pytestmark = pytest.mark.needs_tools
@@ -22,7 +23,8 @@ def test_the_collector_gets_the_token_of_kueues_metrics_once_it_may(
     made = observers("gmp-system")
     wanted = secret_keys(made.pop("monitoring"))
     (key,) = wanted
-    binding = made.pop("collecting")
+    binding = to_object(made.pop("collecting"))
+    remove(kube, kube.path_of(binding))  # of a run that failed
     kube.apply(to_object(namespace_object(NAMESPACE, "restricted")), manager="test")
     for obj in made.values():
         kube.apply(to_object(obj), manager="test")
@@ -31,7 +33,7 @@ def test_the_collector_gets_the_token_of_kueues_metrics_once_it_may(
     folder = tmp_path / "tokens"
     tokens.write(context, folder, wanted)
     assert list(folder.iterdir()) == []
-    kube.apply(to_object(binding), manager="test")
+    kube.apply(binding, manager="test")
 
     def has_token() -> bool:
         tokens.write(context, folder, wanted)

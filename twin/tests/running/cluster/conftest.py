@@ -20,6 +20,7 @@ from twin.cluster.nodes.gpu_drivers import GpuDrivers
 from twin.cluster.nodes.pools import PoolController
 from twin.host import processes
 from twin.host.paths import TwinPaths
+from twin.tests.eventually import pause
 from twin.world.capacity import World
 
 ZONES = ("us-central1-a", "us-central1-b")
@@ -67,10 +68,11 @@ class Cluster:
 
     def until(self, reached, what: str, seconds: float = 40.0):
         """Wait for a condition and return its value."""
-        end = time.monotonic() + seconds
+        began = time.monotonic()
         while not (value := reached()):
-            assert time.monotonic() < end, f"not in {seconds:.0f} s: {what}"
-            time.sleep(0.1)
+            waited = time.monotonic() - began
+            assert waited < seconds, f"not in {seconds:.0f} s: {what}"
+            time.sleep(pause(waited))
         return value
 
     def nodes(self, **labels):

@@ -8,6 +8,8 @@ from typing import Any
 from twin.tests.running.gateway.cluster import BLOCK
 
 ADDRESS, PORT = f"127.32.{BLOCK}.1", 18080
+MODELS_READ = "500ms"
+"""How often the pickers of the two models read metrics: they run for minutes."""
 ADAPTERS = [f"llama-adapter-{n}" for n in range(100)]
 
 

@@ -273,10 +273,11 @@ class Cluster:
         content: str = PICKER_CONFIG,
         flags: Sequence[str] = (),
         program: str = "epp",
+        reads: str = "100ms",
     ) -> int:
         """Start an endpoint picker of a pool and make its pod and Service, named `POOL-epp`.
 
-        Return the port of its metrics.
+        Return the port of its metrics. One without queues reads those of its engines every `reads`.
         """
         metrics = free_port()
         name = name or f"{pool}-epp"
@@ -295,7 +296,7 @@ class Cluster:
             "--tracing=false",
             "--enable-pprof=false",
             "--v=1",
-            *([] if "flowControl" in content else ["--refresh-metrics-interval=100ms"]),
+            *([] if "flowControl" in content else [f"--refresh-metrics-interval={reads}"]),
             *flags,
             name=name,
         )
@@ -305,11 +306,17 @@ class Cluster:
         self.apply(service(name, {"app": name}, 9002))
         return metrics
 
-    def model(self, name: str, replicas: int = 2, failure_mode: str = "FailClose") -> list[str]:
+    def model(
+        self,
+        name: str,
+        replicas: int = 2,
+        failure_mode: str = "FailClose",
+        reads: str = "100ms",
+    ) -> list[str]:
         """Make the pool of a model, its picker, policies and pods; return the pods' addresses."""
         addresses = [self.pod(f"{name}-{n}", {"model": name}) for n in range(replicas)]
         self.apply(pool(name, f"{name}-epp", failure_mode), health_check(name))
-        self.start_picker(name)
+        self.start_picker(name, reads=reads)
         return addresses
 
 

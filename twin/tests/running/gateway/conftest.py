@@ -8,7 +8,7 @@ import pytest
 
 from gke_inference.gateway.routes import RoutedModel, objectives
 from twin.tests.eventually import eventually
-from twin.tests.running.gateway.client import ADAPTERS, ADDRESS, PORT, ask
+from twin.tests.running.gateway.client import ADAPTERS, ADDRESS, MODELS_READ, PORT, ask
 from twin.tests.running.gateway.cluster import Cluster
 from twin.tests.running.gateway.manifests import gateway, model_rules, route, service
 from twin.toolchain import ToolError, tool
@@ -35,8 +35,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def models(cluster: Cluster):
     """Two models and 100 adapters behind one address, and a static catalogue."""
     pods = {
-        "llama": cluster.model("llama", 3),
-        "gemma": cluster.model("gemma", 1, "FailOpen"),
+        "llama": cluster.model("llama", 3, reads=MODELS_READ),
+        "gemma": cluster.model("gemma", 1, "FailOpen", reads=MODELS_READ),
     }
     pods["catalogue"] = [cluster.pod("catalogue", {"app": "catalogue"})]
     names = {"llama-8b": "llama", "gemma-27b": "gemma", **dict.fromkeys(ADAPTERS, "llama")}

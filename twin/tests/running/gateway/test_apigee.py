@@ -48,13 +48,13 @@ class Apigee:
         processes.stop(self.paths, *processes.running(self.paths))
 
 
-@pytest.fixture(name="house")
-def a_house(tmp_path: Path) -> Iterator[House]:
+@pytest.fixture(name="house", scope="module")
+def a_house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     try:
         tool("envoy")
     except ToolError as error:
         pytest.skip(str(error))
-    found = House(tmp_path)
+    found = House(tmp_path_factory.mktemp("gateway"))
     yield found
     found.close()
 
@@ -62,6 +62,7 @@ def a_house(tmp_path: Path) -> Iterator[House]:
 @pytest.fixture(name="apigee")
 def an_apigee(house: House, tmp_path: Path) -> Iterator[Apigee]:
     found = Apigee(tmp_path)
+    house.engines.text = ""
     house.apigee = lambda: server.endpoint(found.paths)
     yield found
     found.stop()

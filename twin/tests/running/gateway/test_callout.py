@@ -132,14 +132,14 @@ class Callouts:
         processes.stop(self._world.paths, *processes.running(self._world.paths))
 
 
-@pytest.fixture(name="house")
-def a_house(tmp_path: Path) -> Iterator[House]:
+@pytest.fixture(name="house", scope="module")
+def a_house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     try:
         for program in ("callout", "valkey", "envoy"):
             tool(program)
     except ToolError as error:
         pytest.skip(str(error))
-    found = House(tmp_path)
+    found = House(tmp_path_factory.mktemp("gateway"))
     yield found
     found.close()
 

@@ -12,7 +12,7 @@ from collections import Counter
 import pytest
 
 from twin.cluster.gateway.envoy.process import EnvoyProcess
-from twin.tests.running.gateway.client import ADDRESS, PORT, ask, spread
+from twin.tests.running.gateway.client import ADDRESS, MODELS_READ, PORT, ask, spread
 from twin.tests.running.gateway.cluster import BLOCK
 from twin.tests.running.gateway.manifests import gateway, model_rules, pool_ref, route
 from twin.world.capacity import GivenCertificate, World
@@ -265,5 +265,5 @@ def test_a_dead_picker_ends_requests_or_is_passed_by_as_its_pool_says(models, cl
     passed = eventually(lambda: (a := ask("gemma-27b"))[0] == 200 and a)
     assert passed[2]["served_by"] in models["gemma"]
     for model in ("llama", "gemma"):
-        cluster.start_picker(model)
+        cluster.start_picker(model, reads=MODELS_READ)
     eventually(lambda: ask("llama-8b")[0] == 200, 20)

@@ -3,7 +3,6 @@
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
@@ -19,10 +18,10 @@ OWN, OTHER = "us-central1", "europe-west4"
 GATEWAY = {"group": GATEWAY_API, "kind": "Gateway", "name": "gw"}
 
 
-@pytest.fixture(name="house")
-def a_house(tmp_path: Path) -> Iterator[House]:
+@pytest.fixture(name="house", scope="module")
+def a_house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """An internal gateway."""
-    found = House(tmp_path)
+    found = House(tmp_path_factory.mktemp("gateway"))
     found.region = OWN
     yield found
     found.close()

@@ -39,10 +39,13 @@ class Armor:
         self.paths = TwinPaths(folder / "twin")
         self.paths.create()
         self._store = Store(self.paths.cloud_db)
+
+    def grant(self) -> None:
+        """Give the agent its roles."""
         for role in ("roles/modelarmor.calloutUser", "roles/modelarmor.user"):
+            self.remove(MEMBER, role)
             inputs = {"project": "acme", "role": role, "member": AGENT}
             self._store.add(new_record(MEMBER, role, role, "acme", "urn", inputs, inputs), [])
-        self.set_template()
 
     def set_template(self, **metadata: Any) -> None:
         """Make the template, with these fields of its metadata."""
@@ -82,23 +85,32 @@ class Armor:
         processes.stop(self.paths, *processes.running(self.paths))
 
 
-@pytest.fixture(name="house")
-def a_house(tmp_path: Path) -> Iterator[House]:
+@pytest.fixture(name="house", scope="module")
+def a_house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     try:
         tool("envoy")
     except ToolError as error:
         pytest.skip(str(error))
-    found = House(tmp_path)
+    found = House(tmp_path_factory.mktemp("gateway"))
     yield found
     found.close()
 
 
-@pytest.fixture(name="armor")
-def some_armor(house: House, tmp_path: Path) -> Iterator[Armor]:
-    found = Armor(tmp_path)
+@pytest.fixture(name="stand_in", scope="module")
+def the_stand_in(house: House, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Armor]:
+    found = Armor(tmp_path_factory.mktemp("armor"))
     house.google_api = found.lookup
     yield found
     found.stop()
+
+
+@pytest.fixture(name="armor")
+def some_armor(house: House, stand_in: Armor) -> Armor:
+    """The stand-in with its roles and template, and engines that say nothing."""
+    stand_in.grant()
+    stand_in.set_template()
+    house.engines.text = ""
+    return stand_in
 
 
 def guarded(house: House, model: str = "m", **fields: Any) -> None:

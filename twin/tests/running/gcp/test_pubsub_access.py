@@ -11,7 +11,8 @@ import pytest
 
 from twin.host import processes
 from twin.host.paths import TwinPaths
-from twin.providers.gcp.effects import effect_of, pubsub
+from twin.providers.gcp.effects import pubsub
+from twin.providers.gcp.effects.registry import effect_of
 from twin.providers.gcp.iam.principals import Principal
 from twin.providers.gcp.resources.pubsub import SUBSCRIPTION, TOPIC
 from twin.providers.gcp.server import world_of

@@ -109,11 +109,19 @@ def test_probe_thresholds_count_in_a_row():
     assert schedule.run(target) is None
 
 
-def test_periods_are_capped_and_delays_scaled():
+def test_periods_are_capped_and_delays_scaled(monkeypatch: pytest.MonkeyPatch):
     probe = {"periodSeconds": 10, "initialDelaySeconds": 60}
     schedule = probes.Schedule(probe, period_cap=1, timeout_floor=1, delay_scale=100)
     schedule.reset(50.0)
     assert (schedule.period, schedule.due) == (1, 50.6)
+    answers = iter([None, "no", None])
+    monkeypatch.setattr(probes, "check", lambda *_: next(answers))
+    periods: list[float] = []
+    for _ in range(3):
+        schedule.due = 0.0
+        schedule.run(lambda _: ("127.0.0.1", 1))
+        periods.append(schedule.period)
+    assert periods == [2, 1, 2], "longer while it passes"
 
 
 @pytest.mark.parametrize(

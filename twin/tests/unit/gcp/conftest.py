@@ -16,6 +16,7 @@ from twin.providers.gcp.iam import endpoint
 from twin.providers.gcp.provider import Provider
 from twin.providers.gcp.server import world_of
 from twin.wire import rpc
+from twin.wire.property_values import strip_secrets
 from twin.wire.rpc import provider_pb2 as pb
 
 PROJECT = "acme"
@@ -92,13 +93,13 @@ class Cloud:
             preview=True,
         )
         answer = self.provider.Create(request, self.context)
-        return rpc.strip_secrets(rpc.plain(answer.properties))
+        return strip_secrets(rpc.plain(answer.properties))
 
     def create(self, token: str, name: str, inputs: dict[str, Any]) -> Made:
         checked = self.checked(token, name, inputs)
         request = pb.CreateRequest(urn=self.urn(token, name), properties=rpc.to_struct(checked))
         answer = self.provider.Create(request, self.context)
-        outputs = rpc.strip_secrets(rpc.plain(answer.properties))
+        outputs = strip_secrets(rpc.plain(answer.properties))
         return Made(token, name, answer.id, checked, outputs)
 
     def diff(self, made: Made, inputs: dict[str, Any], ignore: tuple[str, ...] = ()) -> Any:
@@ -121,7 +122,7 @@ class Cloud:
             preview=preview,
         )
         answer = self.provider.Update(request, self.context)
-        made.outputs = rpc.strip_secrets(rpc.plain(answer.properties))
+        made.outputs = strip_secrets(rpc.plain(answer.properties))
         return made.outputs
 
     def read(self, token: str, name: str, resource_id: str) -> Any:

@@ -7,7 +7,7 @@ import pytest
 from twin.providers.gcp import settings
 from twin.providers.gcp.checks.validate import validate_inputs
 from twin.wire import rpc
-from twin.wire.rpc import SECRET_SIGNATURE, SIGNATURE_KEY, UNKNOWN
+from twin.wire.property_values import SECRET_SIGNATURE, SIGNATURE_KEY, UNKNOWN
 from twin.wire.rpc import provider_pb2 as pb
 
 CLUSTER = "gcp:container/cluster:Cluster"

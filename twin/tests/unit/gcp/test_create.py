@@ -8,7 +8,7 @@ import pytest
 from twin.providers.gcp.effects import pool_files
 from twin.tests.unit.gcp.conftest import Cloud, Context, Refused
 from twin.wire import rpc
-from twin.wire.rpc import SECRET_SIGNATURE, SIGNATURE_KEY, UNKNOWN
+from twin.wire.property_values import SECRET_SIGNATURE, SIGNATURE_KEY, UNKNOWN
 from twin.wire.rpc import provider_pb2 as pb
 from twin.world.store import find_by_name
 

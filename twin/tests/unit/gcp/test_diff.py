@@ -6,7 +6,7 @@ import pytest
 
 from twin.providers.gcp.checks.diff import changes
 from twin.providers.gcp.schema import resource
-from twin.wire.rpc import UNKNOWN
+from twin.wire.property_values import UNKNOWN
 
 CLUSTER = "gcp:container/cluster:Cluster"
 POOL = "gcp:container/nodePool:NodePool"

@@ -12,8 +12,7 @@ from twin.providers.gcp.effects import pool_files
 from twin.providers.gcp.effects.bucket import content_of
 from twin.providers.gcp.effects.cluster import inline_pools
 from twin.tests.unit.gcp.conftest import PROJECT, Cloud
-from twin.wire.property_values import ASSET_SIGNATURE, CloudError
-from twin.wire.rpc import SIGNATURE_KEY
+from twin.wire.property_values import ASSET_SIGNATURE, SIGNATURE_KEY, CloudError
 
 POOL = {"name": "p", "nodeCount": 2}
 

@@ -8,8 +8,7 @@ from twin.providers.gcp.checks.diff import changes
 from twin.providers.gcp.checks.fixed import FIXED, check_fixed, check_used_ranges
 from twin.providers.gcp.schema import resource, tokens
 from twin.tests.unit.gcp.conftest import Refused
-from twin.wire.property_values import CloudError
-from twin.wire.rpc import UNKNOWN
+from twin.wire.property_values import UNKNOWN, CloudError
 
 Inputs = dict[str, Any]
 NETWORK = "gcp:compute/network:Network"

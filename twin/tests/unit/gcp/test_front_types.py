@@ -7,7 +7,7 @@ import pytest
 from twin.providers.gcp.checks.diff import changes
 from twin.providers.gcp.checks.validate import validate_inputs
 from twin.providers.gcp.schema import resource
-from twin.wire.rpc import UNKNOWN
+from twin.wire.property_values import UNKNOWN
 
 Inputs = dict[str, Any]
 ACCESS = "gcp:bigquery/datasetAccess:DatasetAccess"

@@ -14,9 +14,9 @@ from twin.host import addresses, processes
 from twin.host.locks import exclusive
 from twin.host.paths import REPOSITORY, TwinPaths
 from twin.host.ports import free_port, free_ports
-from twin.providers.gcp.effects import World
 from twin.providers.gcp.effects.address import address
 from twin.providers.gcp.effects.address import hold_block as hold_addresses
+from twin.providers.gcp.effects.base import World
 from twin.world.events import Events
 from twin.world.store import Record, Store
 

@@ -4,7 +4,7 @@ import pytest
 
 from twin.providers.kubernetes.manifests import kinds, live, naming, objects, ownership
 from twin.providers.kubernetes.manifests.errors import InvalidInput, ProviderError
-from twin.wire.rpc import SECRET_SIGNATURE, SIGNATURE_KEY, UNKNOWN
+from twin.wire.property_values import SECRET_SIGNATURE, SIGNATURE_KEY, UNKNOWN
 
 
 def shaped(found, inputs):

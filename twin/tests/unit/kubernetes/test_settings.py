@@ -16,6 +16,7 @@ from twin.providers.kubernetes.settings import Settings
 from twin.providers.kubernetes.waits import pods, simple, workloads
 from twin.wire import rpc
 from twin.wire.kube import Kube
+from twin.wire.property_values import SECRET_SIGNATURE, SIGNATURE_KEY, UNKNOWN
 
 pb = rpc.provider_pb2
 
@@ -76,7 +77,7 @@ def test_a_broken_kubeconfig_names_what_is_wrong():
 def test_another_cluster_replaces_every_object_of_the_provider():
     old, new = {"kubeconfig": kubeconfig()}, {"kubeconfig": kubeconfig("https://two")}
     assert replacing_arguments(old, new, ["kubeconfig"]) == ["kubeconfig"]
-    unknown = {"kubeconfig": rpc.UNKNOWN}
+    unknown = {"kubeconfig": UNKNOWN}
     assert replacing_arguments(old, unknown, ["kubeconfig"]) == ["kubeconfig"]
 
 
@@ -155,8 +156,8 @@ def test_type_and_name_are_read_from_a_urn_with_parents():
 
 
 def test_check_completes_inputs_and_keeps_secrets_and_unknowns():
-    secret = {rpc.SIGNATURE_KEY: rpc.SECRET_SIGNATURE, "value": "hush"}
-    news = {"metadata": {"name": "x"}, "spec": {"a": secret, "b": rpc.UNKNOWN}}
+    secret = {SIGNATURE_KEY: SECRET_SIGNATURE, "value": "hush"}
+    news = {"metadata": {"name": "x"}, "spec": {"a": secret, "b": UNKNOWN}}
     request = pb.CheckRequest(urn=URN, news=rpc.to_struct(news))
     answer = KubernetesProvider().Check(request, Context())
     assert rpc.plain(answer.inputs) == {**news, "apiVersion": "apps/v1", "kind": "Deployment"}
