@@ -9,7 +9,7 @@ from tests.diffusion.conftest import run
 from tests.diffusion.test_real_pipeline import ask
 from twin.host.paths import REPOSITORY
 
-# tests/running/personal serves a live adapter; twin/tests/running/gateway has the routing
+# tests/diffusion/personal serves a live adapter; twin/tests/running/gateway has the routing
 pytestmark = [
     pytest.mark.needs_tools,
     pytest.mark.soak,

@@ -21,7 +21,7 @@ from tests.diffusion.warm import WARM, environment
 from twin.host.paths import REPOSITORY
 from workloads.engine.weights_manifest import CURRENT_NAME, MANIFEST_NAME, Current
 
-# tests/running/personal trains, resumes and serves an adapter in one run
+# tests/diffusion/personal trains, resumes and serves an adapter in one run
 pytestmark = [
     pytest.mark.needs_tools,
     pytest.mark.soak,

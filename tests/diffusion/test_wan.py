@@ -108,25 +108,25 @@ def people(folder):
     return {name: str(folder / "adapters" / name) for name in ("ada", "bob")}
 
 
-@pytest.fixture(scope="module")
-def expected(base, tmp_path_factory):
-    """The frames of diffusers' own pipeline for the requests of the tests, by their names."""
-    folders, weights = people(base), (0.75, 0.5)
-    both = dict(zip(folders, zip(folders.values(), weights, strict=True), strict=True))
-    videos = {
-        "one adapter": {"adapters": {"ada": (folders["ada"], 1.0)}, "frames": SHORT},
-        "negative": {"guidance": 9.0, "negative": "grey fog"},
-        "plain": {},
-        "short": {"frames": SHORT, "steps": 20},
-        "two adapters": {"adapters": both, "frames": SHORT},
-        "without guidance": {"frames": SHORT, "guidance": 1.0},
-    }
-    files = {name: str(tmp_path_factory.mktemp("reference") / "video.npy") for name in videos}
+def drawn(base, out, videos):
+    """Return the frames of diffusers' own pipeline by their names."""
+    files = {name: str(out / f"{name}.npy") for name in videos}
     plain = {"frames": FRAMES, "guidance": 5.0, "negative": "", "steps": STEPS}
     asked = [{"out": files[name], **plain, **video} for name, video in videos.items()]
     script = REPOSITORY / "tests/diffusion/reference_wan.py"
     run(script, base, 7, WIDTH, HEIGHT, json.dumps(asked))
     return {name: np.load(file).astype(int) for name, file in files.items()}
+
+
+@pytest.fixture(scope="module")
+def expected(base, tmp_path_factory):
+    """What diffusers' own pipeline generates for the requests of the tests."""
+    videos = {
+        "negative": {"guidance": 9.0, "negative": "grey fog"},
+        "plain": {},
+        "short": {"frames": SHORT, "steps": 20},
+    }
+    return drawn(base, tmp_path_factory.mktemp("references"), videos)
 
 
 def test_the_frames_are_those_of_diffusers_own_pipeline(server, expected):
@@ -167,22 +167,29 @@ def test_a_short_video_of_many_steps_is_the_one_of_diffusers(server, expected):
 
 
 @pytest.mark.soak  # tests/running/diffusion has the requests; it starts a server of its own
-def test_two_people_are_in_a_video_as_strongly_as_in_diffusers(start, base, expected):
-    folders = people(base)
+def test_two_people_are_in_a_video_as_strongly_as_in_diffusers(start, base, tmp_path):
+    folders, weights = people(base), (0.75, 0.5)
+    paired = zip(folders, zip(folders.values(), weights, strict=True), strict=True)
+    asked = {
+        "one": {"adapters": {"ada": (folders["ada"], 1.0)}, "frames": SHORT},
+        "two": {"adapters": dict(paired), "frames": SHORT},
+    }
+    alone, both = drawn(base, tmp_path, asked).values()
     more = {"adapters": folders, "frames": [SHORT], "max_adapters": 2, "programs_folder": ""}
     server = start(**{**options(base), **more}, pipeline="tests.diffusion.exact_video:load").ready()
-    generated = ask(server, adapter_names=list(folders), adapter_weights=(0.75, 0.5))
-    both, alone = expected["two adapters"], expected["one adapter"]
+    generated = ask(server, adapter_names=list(folders), adapter_weights=weights)
     assert abs(generated - both).max() <= LAST_BIT
     assert abs(ask(server, model="ada") - alone).max() <= LAST_BIT
     assert abs(alone - both).mean() > 1
 
 
 @pytest.mark.soak  # a server of its own; test_sdxl.py has an image without guidance
-def test_without_guidance_a_step_has_one_pass(start, base, expected):
+def test_without_guidance_a_step_has_one_pass(start, base, tmp_path):
+    asked = {"one": {"frames": SHORT, "guidance": 1.0}}
+    expected = drawn(base, tmp_path, asked)["one"]
     given = {**options(base), "guidance": 1.0, "frames": [SHORT], "programs_folder": ""}
     quick = start(**given, pipeline="tests.diffusion.exact_video:load").ready()
-    assert abs(ask(quick) - expected["without guidance"]).max() <= LAST_BIT
+    assert abs(ask(quick) - expected).max() <= LAST_BIT
 
 
 def test_weights_for_a_tpu_have_the_formats_that_its_programs_are_compiled_for(base):

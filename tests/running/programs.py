@@ -4,18 +4,37 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.forks.warm import Warm
+from twin.engines.stream_worker import stream_environment
 from twin.host.paths import REPOSITORY
 from twin.tests.eventually import pause
 
 LIMIT = 30.0
 _WORDS = (b'"serving"', b'"working"')
 """What a program logs when it is ready."""
+
+
+def _quiet(_: Path) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(REPOSITORY), "PYTHONWARNINGS": "ignore"}
+
+
+PYTHON = Warm(
+    lambda: Path(sys.executable),
+    _quiet,
+    "workloads.batch.main",
+    "workloads.diffusion.server",
+    "workloads.diffusion.worker",
+)
+"""This interpreter, with the programs that many tests start."""
+OF_STREAMS = Warm(lambda: stream_environment().python(), _quiet, "workloads.stream.main")
+"""The one that has Pub/Sub."""
 
 
 def until(condition: Callable[[], Any], seconds: float = LIMIT) -> None:

@@ -45,7 +45,7 @@ class Controller(Protocol):
         """Run until `stop` is set."""
 
 
-def _controllers(context: ClusterContext) -> list[Controller]:
+def _controllers(context: ClusterContext, *further: Controller) -> list[Controller]:
     parts: list[Controller] = [
         Konnectivity(context),
         Kubelet(context),
@@ -66,7 +66,7 @@ def _controllers(context: ClusterContext) -> list[Controller]:
         GatewayController(context),
         Collector(context),
         ConfigSync(context),
-        RayOperator(context),
+        *further,
     ]
     return parts
 
@@ -104,10 +104,11 @@ def main(folder: Path) -> None:
         context = ClusterContext(TwinPaths.default(), folder)
         if context.spec.autopilot:
             warden.start(context)
-        bootstrap.install(context, stop)
+        ray = RayOperator(context)
+        bootstrap.install(context, stop, ray.kinds(stop))
         threads = [
             threading.Thread(target=_keep_running, args=(part, stop), name=type(part).__name__)
-            for part in _controllers(context)
+            for part in _controllers(context, ray)
         ]
         for thread in threads:
             thread.start()

@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from tests.running.personal.pictures import pictures
-from tests.running.personal.receiver import Receiver
+from tests.diffusion.personal.pictures import pictures
+from tests.diffusion.personal.receiver import Receiver
 from twin.host.paths import TwinPaths
 from twin.model_providers import server as model_providers
 from twin.model_providers.dialects import id_token

@@ -16,12 +16,12 @@ from PIL import Image
 from gke_inference.storage.model_disk import STORAGE_CLASS
 from scripts.shared.model_client import generate_images, generate_video, models, open_client
 from scripts.terminal.console import CommandError
+from tests.diffusion.personal.pictures import pictures
 from tests.platform.batch.rig import client as openai_client
 from tests.platform.faults.app import Backend
 from tests.platform.faults.app import receiver as receiver_of
 from tests.platform.faults.rig import Platform, together, wait_for
 from tests.running.batch.world import jsonl, over, read, submit
-from tests.running.personal.pictures import pictures
 from tests.shipped_stacks import EXAMPLES
 from tests.unit.diffusion.images import file, mask, url
 from twin.engines.image_pipeline import DIFFUSION
@@ -139,7 +139,7 @@ def test_an_adapter_is_served_through_the_gateway_until_its_owner_deletes_it(pla
     assert image_of(platform, MODEL) == base
 
 
-@pytest.mark.soak  # tests/running/personal trains with the real programs, outside a cluster
+@pytest.mark.soak  # tests/diffusion/personal trains with the real programs, outside a cluster
 def test_the_training_job_of_the_example_writes_an_adapter_that_is_served(platform, folder):
     gcs.create_bucket(platform.paths, "users", "acme")
     for number, picture in enumerate(pictures()):

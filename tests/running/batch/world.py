@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -11,7 +10,7 @@ from typing import Any
 
 import openai
 
-from tests.running.programs import Program, until
+from tests.running.programs import PYTHON, Program, until
 from tests.running.stream.world import Model
 from twin.host.ports import free_port, free_ports
 from twin.toolchain import tool
@@ -49,7 +48,7 @@ class BatchProgram(Program):
         file = folder / f"{role}-{self.port}.json"
         own = {"address": "127.0.0.1", "port": self.port, "metrics_port": metrics_port}
         file.write_text(json.dumps({**settings, **own}))
-        argv = [sys.executable, "-W", "ignore", "-m", "workloads.batch", role, str(file)]
+        argv = [str(PYTHON.python()), "-m", "workloads.batch", role, str(file)]
         super().__init__(folder / f"{role}-{self.port}.log", argv, environment, metrics_port)
 
     @property

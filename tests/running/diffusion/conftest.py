@@ -4,14 +4,15 @@ import json
 import signal
 import socket
 import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 
 import pytest
 
+from tests.running.programs import PYTHON
 from twin.host.paths import REPOSITORY
+from twin.tests.eventually import pause
 
 TIMEOUT = 300.0
 
@@ -38,7 +39,7 @@ class Server:
         argv = ["serve", "--config", str(file)]
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                [*(python or (sys.executable, "-m", "workloads.diffusion")), *argv],
+                [*(python or (PYTHON.python(), "-m", "workloads.diffusion")), *argv],
                 cwd=REPOSITORY,
                 env=environment,
                 stdout=log,
@@ -47,11 +48,12 @@ class Server:
         self._threads = ThreadPoolExecutor(16)
 
     def until(self, holds, seconds=TIMEOUT):
-        end = time.monotonic() + seconds
+        began = time.monotonic()
         while not (found := holds()):
+            waited = time.monotonic() - began
             assert self.process.poll() is None, self.log.read_text()
-            assert time.monotonic() < end, self.log.read_text()
-            time.sleep(0.02)
+            assert waited < seconds, self.log.read_text()
+            time.sleep(pause(waited))
         return found
 
     def _connection(self):
@@ -130,16 +132,32 @@ def _free_port():
 @pytest.fixture
 def serve(tmp_path):
     """Start servers that end with the test."""
+    with servers(tmp_path) as start:
+        yield start
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A server without special settings, for tests that leave it as it was."""
+    with servers(tmp_path_factory.mktemp("servers")) as start:
+        yield start().ready()
+
+
+@contextmanager
+def servers(own):
+    """Give a function that starts servers, each with a folder; they end with the block."""
     started = []
 
     def start(**settings):
-        folder = tmp_path / str(len(started))
+        folder = own / str(len(started))
         folder.mkdir()
         started.append(Server(folder, **settings))
         return started[-1]
 
-    yield start
-    for server in started:
-        if server.process.poll() is None:
-            server.process.kill()
-            server.process.wait()
+    try:
+        yield start
+    finally:
+        for server in started:
+            if server.process.poll() is None:
+                server.process.kill()
+                server.process.wait()

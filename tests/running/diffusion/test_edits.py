@@ -25,8 +25,8 @@ def sent_image(color):
     return hashlib.sha256(base64.b64encode(pixels)).hexdigest()
 
 
-def test_openais_client_sends_an_image_and_its_mask_and_gets_candidates(serve):
-    client = serve().ready().client()
+def test_openais_client_sends_an_image_and_its_mask_and_gets_candidates(server):
+    client = server.client()
     answer = client.images.edit(
         model="flux",
         image=("red.png", file(), "image/png"),
@@ -47,8 +47,8 @@ def test_openais_client_sends_an_image_and_its_mask_and_gets_candidates(serve):
     assert [each.seed for each in answer.data] == [7, 8]
 
 
-def test_openais_client_sends_a_list_of_images_and_reads_events(serve):
-    client = serve().ready().client()
+def test_openais_client_sends_a_list_of_images_and_reads_events(server):
+    client = server.client()
     events = list(
         client.images.edit(
             model="flux",
@@ -66,15 +66,13 @@ def test_openais_client_sends_a_list_of_images_and_reads_events(serve):
     assert whole["edit"] == sent_image((0, 0, 255))
 
 
-def test_json_has_data_urls(serve):
-    server = serve().ready()
+def test_json_has_data_urls(server):
     status, body, _ = server.post(EDITS, prompt="x", images=[url(file())])
     image = json.loads(base64.b64decode(json.loads(body)["data"][0]["b64_json"]))
     assert (status, image["edit"]) == (200, sent_image((255, 0, 0)))
 
 
-def test_images_that_differ_share_no_batch(serve):
-    server = serve().ready()
+def test_images_that_differ_share_no_batch(server):
     both = [
         server._threads.submit(server.post, EDITS, prompt="x", images=[url(file(color=c))])
         for c in ("red", "blue")
@@ -85,16 +83,16 @@ def test_images_that_differ_share_no_batch(serve):
     assert {each["batch"] for each in found} == {1}
 
 
-def test_errors_have_openais_form(serve):
-    server = serve().ready()
-    client = server.client()
+def test_errors_have_openais_form(server):
+    client, refused = server.client(), 'diffusion_requests_total{code="400"}'
+    before = server.metric(refused) or 0
     with pytest.raises(openai.BadRequestError) as found:
         client.images.edit(model="flux", image=file(), mask=file(), prompt="x")
     assert found.value.param == "mask"
     with pytest.raises(openai.NotFoundError) as found:
         client.images.edit(model="other", image=file(), prompt="x")
     assert found.value.code == "model_not_found"
-    assert server.metric('diffusion_requests_total{code="400"}') == 1
+    assert server.metric(refused) == before + 1
 
 
 @pytest.mark.parametrize("is_chunked", [False, True])

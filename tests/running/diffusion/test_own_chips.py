@@ -3,6 +3,7 @@
 import base64
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,12 @@ def server(serve):
     _, settings = server_of_four()
     given = {name: value for name, value in as_json(settings).items() if name not in _OF_THE_TEST}
     environment = {**os.environ, "GKE_INFERENCE_SIM_SPEED": "50"}
-    return serve(environment=environment, pipeline="simulator.diffusion.simulated:load", **given)
+    return serve(
+        python=(sys.executable, "-m", "workloads.diffusion"),  # its processes are its children
+        environment=environment,
+        pipeline="simulator.diffusion.simulated:load",
+        **given,
+    )
 
 
 _OF_THE_TEST = ("host", "pipeline", "platform", "port")

@@ -4,21 +4,26 @@ import json
 
 import pytest
 
+from tests.running.diffusion.conftest import servers
+
 pytestmark = pytest.mark.needs_tools  # server and workers as processes
 VIDEOS = "/v1/videos/sync"
 
 
-@pytest.fixture
-def server(serve, tmp_path):
-    folder = tmp_path / "wan"
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models") / "wan"
     (folder / "transformer").mkdir(parents=True)
     config = json.dumps({"_class_name": "WanTransformer3DModel"})
     (folder / "transformer" / "config.json").write_text(config)
     given = {"folder": str(folder), "frames": [81, 33], "max_batch": 1, "model": "wan"}
-    return serve(**given, sizes=["832x480"], steps=4).ready()
+    with servers(tmp_path_factory.mktemp("servers")) as start:
+        yield start(**given, sizes=["832x480"], steps=4).ready()
 
 
 def test_the_response_is_the_file_and_its_seed_is_in_a_header(server):
+    drawn_videos = 'diffusion_images_total{model_name="wan",outcome="drawn"}'
+    before = server.metric(drawn_videos) or 0
     body = {"prompt": "a red bicycle", "negative_prompt": "grey", "seconds": "2", "seed": 7}
     status, file, headers = server.post(VIDEOS, **body)
     assert status == 200, file
@@ -26,13 +31,15 @@ def test_the_response_is_the_file_and_its_seed_is_in_a_header(server):
     assert headers["X-Seed"] == "7"
     drawn = json.loads(file)
     assert (drawn["prompt"], drawn["negative"], drawn["frames"]) == ("a red bicycle", "grey", 33)
-    assert server.metric('diffusion_images_total{model_name="wan",outcome="drawn"}') == 1
-    assert server.metric('diffusion_requests_total{code="200"}') == 1
+    assert server.metric(drawn_videos) == before + 1
+    assert server.metric('diffusion_requests_total{code="200"}') == before + 1
     lines = [json.loads(line) for line in server.log.read_text().splitlines()]
-    assert [line["frames"] for line in lines if line.get("outcome") == "drawn"] == [33]
+    assert {line["frames"] for line in lines if line.get("outcome") == "drawn"} == {33}
 
 
 def test_an_error_has_openais_format_and_is_counted(server):
+    refused = 'diffusion_requests_total{code="400"}'
+    before = server.metric(refused) or 0
     status, body, headers = server.post(VIDEOS, prompt="x", num_frames=80)
     assert (status, headers["Content-Type"]) == (400, "application/json; charset=utf-8")
     assert json.loads(body)["error"] == {
@@ -43,7 +50,7 @@ def test_an_error_has_openais_format_and_is_counted(server):
     }
     status, body, _ = server.ask(prompt="x")
     assert (status, body["error"]["param"]) == (400, "model")
-    assert server.metric('diffusion_requests_total{code="400"}') == 2
+    assert server.metric(refused) == before + 2
 
 
 def test_a_client_that_goes_frees_its_chip(server, tmp_path):

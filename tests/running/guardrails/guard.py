@@ -6,19 +6,33 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+from tests.forks.warm import Warm
 from twin.host.ports import free_port
 from twin.toolchain.python_environments import GUARDRAILS, guardrails_environment
+
+
+def _python() -> Path:
+    GUARDRAILS.install(lambda *_: None)
+    return GUARDRAILS.python()
+
+
+OF_GUARDS = Warm(
+    _python,
+    lambda _: guardrails_environment(),
+    "nemoguardrails.rails.llm.options",
+    "workloads.guardrails.server",
+)
+"""The interpreter that has NeMo Guardrails."""
 
 
 class Guard:
     """One replica."""
 
     def __init__(self, folder: Path, config: Path | None = None) -> None:
-        GUARDRAILS.install(lambda *_: None)
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = folder / f"guard-{self.port}.log"
-        argv = [str(GUARDRAILS.python()), "-m", "workloads.guardrails", "--address", "127.0.0.1"]
+        argv = [str(OF_GUARDS.python()), "-m", "workloads.guardrails", "--address", "127.0.0.1"]
         argv += ["--port", str(self.port), *(["--config", str(config)] if config else [])]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(

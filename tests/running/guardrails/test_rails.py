@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import requests
 
-from tests.running.guardrails.guard import Guard
+from tests.running.guardrails.guard import OF_GUARDS, Guard
 from twin.host.paths import REPOSITORY
-from twin.toolchain.python_environments import GUARDRAILS, guardrails_environment
+from twin.toolchain.python_environments import guardrails_environment
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(120)]
 EXAMPLE = REPOSITORY / "docs" / "examples" / "guardrails" / "house"
@@ -52,10 +52,9 @@ def test_rails_that_do_not_load_end_the_process_with_one_line(tmp_path: Path, fi
     for name, text in (files or {}).items():
         folder.mkdir(exist_ok=True)
         (folder / name).write_text(text)
-    GUARDRAILS.install(lambda *_: None)
     answer = subprocess.run(
         [
-            str(GUARDRAILS.python()),
+            str(OF_GUARDS.python()),
             "-m",
             "workloads.guardrails",
             "--config",

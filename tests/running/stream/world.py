@@ -12,8 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from tests.running.programs import LIMIT, Program, until
-from twin.engines.stream_worker import stream_environment
+from tests.running.programs import LIMIT, OF_STREAMS, Program, until
 from twin.host.ports import free_port, free_ports, listens
 from twin.toolchain import tool
 
@@ -112,7 +111,7 @@ class Worker(Program):
         port = free_port()
         file = folder / f"worker-{port}.json"
         file.write_text(json.dumps({**settings, "address": "127.0.0.1", "port": port}))
-        argv = [stream_environment().python(), "-W", "ignore", "-m", "workloads.stream", str(file)]
+        argv = [str(OF_STREAMS.python()), "-m", "workloads.stream", str(file)]
         super().__init__(folder / f"worker-{port}.log", argv, environment, port)
 
 

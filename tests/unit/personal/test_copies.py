@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.running.personal.pictures import pictures
+from tests.diffusion.personal.pictures import pictures
 from tests.unit.personal.world import PNG, photo
 from workloads.personal.copies import MOST_PIXELS, copies, perceptual_hash
 

@@ -239,7 +239,7 @@ def _accept(kube: Kube, name: str) -> None:
     kube.patch(path, {"status": {"conditions": [condition]}})
 
 
-def install(ctx: ClusterContext, stop: threading.Event) -> None:
+def install(ctx: ClusterContext, stop: threading.Event, addons: Iterable[Path] = ()) -> None:
     """Install everything and write `ready.json`; a second call changes nothing.
 
     A new Autopilot cluster is ready before it has GKE's own kinds (rule `autopilot.kinds`).
@@ -247,6 +247,7 @@ def install(ctx: ClusterContext, stop: threading.Event) -> None:
     Args:
         ctx: The cluster.
         stop: Event that ends the wait of a new Autopilot cluster.
+        addons: Folders of the CRDs of add-ons.
 
     Raises:
         KubeError: the API server rejected an object.
@@ -254,7 +255,8 @@ def install(ctx: ClusterContext, stop: threading.Event) -> None:
     """
     started = time.monotonic()
     kube = ctx.kube
-    crds = own_crds(ctx.spec.version) + upstream_crds(share(folder) for folder in _UPSTREAM)
+    folders = [*map(share, _UPSTREAM), *addons]
+    crds = own_crds(ctx.spec.version) + upstream_crds(folders)
     with ThreadPoolExecutor(_WORKERS) as pool:
         plain = [pool.submit(_apply, kube, item) for item in gke_objects(ctx.spec.autopilot)]
         if ctx.spec.autopilot and not kube.list(_CRD_PATH):

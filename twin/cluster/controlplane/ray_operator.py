@@ -20,7 +20,7 @@ from twin.world.store import list_resources
 _LOG = logging.getLogger(__name__)
 _CLUSTER = "gcp:container/cluster:Cluster"
 _ADDON = "addonsConfig.rayOperatorConfigs"
-_CRDS = "crds/ray"
+_CRDS, _TOOL = "crds/ray", "ray"
 _HOST = "127.0.0.1"
 _LOOK_SECONDS = 2.0
 _RETRY_SECONDS = 5.0
@@ -37,26 +37,31 @@ class RayOperator:
     def __init__(self, ctx: ClusterContext) -> None:
         self._ctx = ctx
         self._name = process_name(ctx.dir)
+        self._is_installed = False
+
+    def kinds(self, stop: threading.Event) -> list[Path]:
+        """Return the folders of kinds that a cluster with the add-on has once it is ready."""
+        self._is_installed = self._is_enabled() and wait_for(_TOOL, stop)
+        return [share(_CRDS)] if self._is_installed else []
 
     def run(self, stop: threading.Event) -> None:
         """Keep KubeRay running where the add-on is on, until `stop` is set; it outlives this."""
-        is_installed = False
         while not stop.is_set():
             if not self._is_enabled():
                 processes.stop(self._ctx.paths, self._name)
                 stop.wait(_LOOK_SECONDS)
                 continue
-            if not is_installed:
-                if not wait_for("ray", stop):
+            if not self._is_installed:
+                if not wait_for(_TOOL, stop):
                     return
                 bootstrap.add_crds(self._ctx.kube, [share(_CRDS)])
-                is_installed = True
+                self._is_installed = True
             stop.wait(_RETRY_SECONDS if self._ensure() else _LOOK_SECONDS)
 
     def _is_enabled(self) -> bool:
-        """Return whether the cluster has the add-on."""
+        """Return whether the cluster has the add-on, or is being created with it."""
         return any(
-            each.status == "ready"
+            each.status != "deleting"
             and each.name == self._ctx.spec.name
             and any(addon.get("enabled") for addon in get_path(each.outputs, _ADDON) or ())
             for each in list_resources(self._ctx.paths, (_CLUSTER,))

@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import torch
 import torchax
 from diffusers import AutoencoderKL, FluxTransformer2DModel
@@ -110,14 +111,15 @@ class Parts:
 
 
 def as_array(tensor: torch.Tensor) -> jax.Array:
-    """Return a tensor of the host as an array on the device; bfloat16 keeps its bits."""
+    """Return a tensor of the host as an array on the device; bfloat16 keeps its bits.
+
+    Formats are changed on the host: JAX would compile a program for each shape.
+    """
     tensor = tensor.detach().contiguous()
     if tensor.dtype is torch.bfloat16:
-        return jax.lax.bitcast_convert_type(
-            jnp.asarray(tensor.view(torch.int16).numpy()), jnp.bfloat16
-        )
-    array = jnp.asarray(tensor.numpy())
-    return array.astype(jnp.int32) if array.dtype == jnp.int64 else array
+        return jax.device_put(tensor.view(torch.int16).numpy().view(jnp.bfloat16))
+    array = tensor.numpy()
+    return jax.device_put(array.astype(np.int32) if array.dtype == np.int64 else array)
 
 
 def strip(module: Any) -> Any:

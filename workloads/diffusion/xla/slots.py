@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -91,7 +92,10 @@ class Adapters:
             rank, read = self._read(adapter)  # one that cannot be read costs no other its place
             while len(self._kept) >= self._settings.adapter_slots:
                 del self._kept[next(iter(self._kept))]
-            weights = {key: jnp.asarray(value, data_type()) for key, value in read.items()}
+            # in their format on the host: JAX would compile a program for each shape
+            weights = {
+                key: jax.device_put(value.astype(data_type())) for key, value in read.items()
+            }
             found = adapter, rank, weights
         self._kept[adapter.name] = found  # the one that was used last goes last
         return found[1:]

@@ -75,7 +75,7 @@ def _unet() -> UNet2DConditionModel:
         cross_attention_dim=2 * WIDTH,
         down_block_types=("DownBlock2D", "CrossAttnDownBlock2D"),
         in_channels=LATENT_CHANNELS,
-        layers_per_block=2,
+        layers_per_block=1,
         out_channels=LATENT_CHANNELS,
         projection_class_embeddings_input_dim=6 * 8 + WIDTH,
         sample_size=4,

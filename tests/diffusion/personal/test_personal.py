@@ -12,8 +12,8 @@ import requests
 from PIL import Image
 
 from tests.diffusion.conftest import SIZE
-from tests.running.personal.pictures import pictures
-from tests.running.personal.world import SECRET, World
+from tests.diffusion.personal.pictures import pictures
+from tests.diffusion.personal.world import SECRET, World
 from tests.running.programs import until
 from workloads.personal.callback import verify
 
@@ -22,12 +22,12 @@ LIMIT = 600.0
 PROMPTS = ["a photo of sks bicycle", "sks bicycle on the moon"]
 TRAINING = {
     "checkpoint_steps": 20,
-    "learning_rate": 0.001,
+    "learning_rate": 0.003,
     "platform": "cpu",
     "prompt": PROMPTS[0],
     "rank": 4,
     "size": f"{SIZE}x{SIZE}",
-    "steps": 1000,
+    "steps": 300,
     "text_encoder_bits": 16,
     "text_tokens": 16,
 }

@@ -1,7 +1,8 @@
-"""A process that has the packages of the image pipeline loaded, and forks programs.
+"""A process that has modules loaded, and forks programs.
 
-It runs where diffusers is, not where the tests are: it takes 10 s of processor time to load, which
-each program would need. `interpreter.py` asks for a program in the place of an interpreter.
+It runs where the modules are, not always where the tests are. Those of the image pipeline take 10 s
+of processor time to load, which each program would need. `interpreter.py` asks for a program in the
+place of an interpreter.
 """
 
 import gc
@@ -15,17 +16,6 @@ import socket
 import sys
 from contextlib import suppress
 from functools import partial
-
-LOADED = (
-    "diffusion.xla.ahead",
-    "diffusion.xla.pipeline",
-    "diffusion.xla.sdxl",
-    "diffusion.xla.tiny",
-    "diffusion.xla.tiny_sdxl",
-    "diffusion.xla.training.train",
-    "diffusion.xla.video.programs",
-    "diffusion.xla.video.tiny",
-)
 
 
 class Forks:
@@ -112,8 +102,8 @@ def become(files, asked):
 
 def main():
     """Load the packages; then be one program after another, each in a fork."""
-    path, sys.executable = sys.argv[1:]  # of the programs that a program starts
-    for name in LOADED:
+    path, sys.executable, *modules = sys.argv[1:]  # of the programs that a program starts
+    for name in modules:
         importlib.import_module(name)
     gc.collect()
     gc.freeze()  # pages stay shared with the forks

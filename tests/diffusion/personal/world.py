@@ -17,8 +17,8 @@ from cryptography.x509.oid import NameOID
 
 from gke_inference.personal.personal_worker import document
 from tests.contract.components_k8s.test_personal import WORKER
-from tests.running.personal.cluster import TOKEN, Cluster
-from tests.running.personal.receiver import Receiver
+from tests.diffusion.personal.cluster import TOKEN, Cluster
+from tests.diffusion.personal.receiver import Receiver
 from tests.running.programs import Program
 from tests.running.stream.world import PubSub
 from twin.engines.stream_worker import personal_environment

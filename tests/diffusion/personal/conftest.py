@@ -6,40 +6,25 @@ from typing import Any
 
 import pytest
 
-from tests.diffusion.conftest import SIZE, pytest_collection_modifyitems, run, warm
+from tests.diffusion.personal.world import World
 from tests.diffusion.versions import push
 from tests.diffusion.warm import WARM, environment
 from tests.running.diffusion.conftest import Server
-from tests.running.personal.world import World
 from twin.engines.stream_worker import personal_environment
 
-__all__ = ["pytest_collection_modifyitems", "warm"]
-
 
 @pytest.fixture
-def tiny(tmp_path: Path) -> Path:
-    """Return the folder of a tiny model."""
-    folder = tmp_path / "tiny"
-    run("-m", "diffusion", "tiny", folder)
-    return folder
-
-
-@pytest.fixture
-def server(tmp_path: Path, tiny: Path) -> Iterator[Any]:
+def server(tmp_path: Path, settings: dict[str, Any], compiled: str) -> Iterator[Any]:
     """Return an image server that reads live adapters from the shared folder."""
+    del compiled  # it reads the programs
+    adapters = tmp_path / "world" / "shared" / "flux" / "live-adapters"
+    live = {"live_adapters": str(adapters), "live_rank": 4}
     (tmp_path / "server").mkdir()
     made = Server(
         tmp_path / "server",
         python=[WARM.python(), "-m", "diffusion"],
         environment=environment(),
-        folder=str(tiny),
-        live_adapters=str(tmp_path / "world" / "shared" / "flux" / "live-adapters"),
-        live_rank=4,
-        max_batch=1,
-        pipeline=".xla.pipeline:load",
-        sizes=[f"{SIZE}x{SIZE}"],
-        steps=2,
-        text_tokens=16,
+        **{**settings, **live, "adapters": {}, "max_batch": 1},
     )
     try:
         yield made
