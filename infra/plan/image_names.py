@@ -15,6 +15,7 @@ from gke_inference.catalogue.versions import (
     remote_repository,
     third_party_registries,
 )
+from gke_inference.personal.settings import TRAINER_IMAGE
 from infra.plan.names import Names
 from infra.plan.served import ServedModel
 from infra.stack import Capacity, Images, Layer, Optimization, Platform
@@ -218,7 +219,7 @@ def _programs(platform: Platform, more: Iterable[str]) -> frozenset[str]:
     if platform.optimization is not None:
         programs |= _optimizing(platform.optimization)
     if platform.personal_images is not None:
-        programs |= {"diffusion_tpu", "personal"}  # the worker creates jobs of the image server
+        programs |= {TRAINER_IMAGE, "personal"}
     if platform.streams:
         programs.add("stream")
     if platform.pipelines:
