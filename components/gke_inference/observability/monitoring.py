@@ -83,8 +83,8 @@ class Monitoring(pulumi.ComponentResource):
         _check(args)
         children = under(self)
         register(name, pod_monitoring(args), children)
-        if recorded_series(args):
-            register(f"{name}-rules", rules(args), children)
+        if recorded := recorded_series(args):
+            register(f"{name}-rules", rules(args, recorded), children)
         self.model = pulumi.Output.from_input(args["model"])
         self.register_outputs({"model": self.model})
 
@@ -125,13 +125,13 @@ def pod_monitoring(args: MonitoringArgs) -> Manifest:
     )
 
 
-def rules(args: MonitoringArgs) -> Manifest:
-    """Return the Rules of a model with recorded series."""
+def rules(args: MonitoringArgs, recorded: list[Manifest]) -> Manifest:
+    """Return the Rules of a model with its recorded series."""
     groups: list[Manifest] = [
         {
             "interval": "15s",
             "name": f"{args['model']}-recorded",
-            "rules": recorded_series(args),
+            "rules": recorded,
         }
     ]
     return manifest(
