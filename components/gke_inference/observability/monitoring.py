@@ -203,7 +203,8 @@ def recording_rules(
     Of a LeaderWorkerSet, only leaders count, which are named NAME-GROUP. A pod that has a node and
     pulls its image is also Pending but needs no replacement, so only pods that the scheduler could
     not place count. The metric exists for such pods only, and an autoscaler whose metric has no
-    value never scales in, so the absence of pods is recorded as 0.
+    value never scales in, so the absence of pods is recorded as 0. Pods of other models must not
+    begin with the name of the Deployment, and a stack with such models is refused.
     """
     pods = f"{deployment}-[0-9]+" if is_group else f"{deployment}-.*"
     return [
