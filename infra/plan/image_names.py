@@ -212,7 +212,7 @@ def _programs(platform: Platform, more: Iterable[str]) -> frozenset[str]:
         programs |= {line.image for line in lines}
     if any(model.disaggregated is not None for model in models):
         programs |= {"routing_sidecar", *(line.roles_image for line in lines)}
-    if any(model.routing is not None and model.routing.predicted_latency for model in models):
+    if any(model.predicts_latency for model in models):
         programs |= {"latency_predictor", "latency_trainer"}
     if platform.batches is not None:
         programs.add("batch")

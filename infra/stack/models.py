@@ -277,6 +277,11 @@ class Model(Settings):
         return (*self.adapter_names(name), *self.further_models)
 
     @property
+    def predicts_latency(self) -> bool:
+        """Whether its picker predicts latencies."""
+        return self.routing is not None and self.routing.predicted_latency
+
+    @property
     def is_from_zero(self) -> bool:
         """Whether it has no replica while nobody needs it."""
         return self.replicas.min == 0
