@@ -24,6 +24,7 @@ import yaml
 from aiohttp import web
 
 from bench.latency.callout_programs import KEY, SECRET, TEAM, programs, secret, until
+from gke_inference.catalogue.user_yaml import user_yaml
 from infra.estimate.stack_cost import stack_cost
 from infra.estimate.unit_costs import unit_costs
 from infra.estimate.usage import DEFAULT_USAGE
@@ -94,8 +95,8 @@ def questions(file: Path = QUESTIONS) -> list[Question]:
         CommandError: The file is missing, or something else.
     """
     try:
-        found: Any = yaml.safe_load(file.read_text())
-    except (OSError, UnicodeError, yaml.YAMLError) as error:
+        found: Any = user_yaml(file.read_text())
+    except (OSError, ValueError, yaml.YAMLError) as error:
         raise CommandError(f"{file}: must be a YAML file: {error}") from error
     if not isinstance(found, list):
         raise CommandError(f"{file}: must be a list, got {found!r}")

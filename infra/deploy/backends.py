@@ -148,7 +148,7 @@ def fallback_args(
         model_name=served.name,
         namespace=served.namespace,
         pool_name=served.object_name,
-        relay_name=pool_relay(served),
+        relay_name=pool_relay(served.object_name),
         service_account=RELAY,
     )
     fallback = fallback_of(served)

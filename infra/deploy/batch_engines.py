@@ -90,7 +90,6 @@ def engine_args(
     settings = server.get("settings", EngineSettings())
     flags = {**_throughput(rung), **(settings.engine_args or {}), **own.engine_args}
     server["settings"] = settings.model_copy(update={"engine_args": flags})
-    server["replicas"] = 0  # only jobs run the engine
     server["has_gate"] = False
     server["service_account"] = account(served)
     return BatchEngineArgs(

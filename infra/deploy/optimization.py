@@ -111,7 +111,7 @@ def _job(plan: OptimizationPlan, bucket: pulumi.Input[str], name: str) -> Optimi
 
 
 def _chips(plan: OptimizationPlan, region: RegionPlan, model: str) -> JobChipsArgs:
-    queue = next(each for each in region.queues if each.name == plan.settings.queue)
+    queue = region.queue(plan.settings.queue)
     found = job_hardware(plan.models[model], queue.flavors[0].capacity)
     return JobChipsArgs(
         chips=found.rung.chips_per_node,

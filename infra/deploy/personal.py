@@ -14,6 +14,7 @@ from gke_inference.cluster.workload_identity import (
 )
 from gke_inference.personal.personal_front import PersonalFront, PersonalFrontArgs
 from gke_inference.personal.personal_worker import PersonalWorker, PersonalWorkerArgs
+from gke_inference.personal.settings import TRAINER_IMAGE
 from infra.deploy.built_region import ServedRegion
 from infra.deploy.identities import identity_of
 from infra.plan import RegionPlan
@@ -161,7 +162,7 @@ def worker_args(
         subscription=front.subscription,
         train_seconds=settings.train_seconds,
         trainer_account=TRAINER,
-        trainer_image=replaced(image("diffusion_tpu").reference, images.replacements),
+        trainer_image=replaced(image(TRAINER_IMAGE).reference, images.replacements),
         training={key: json.dumps(value) for key, value in training.items()},
         worker_name=WORKER,
     )

@@ -141,8 +141,7 @@ def server_args(served: ServedModel) -> ModelServerArgs:
         compute_classes=dict(served.capacity.classes),
         form=served.form,
         namespace=served.namespace,
-        # the autoscaler scales up from zero only what it scaled to zero itself
-        replicas=max(1, served.replicas.min),
+        replicas=served.replicas,
         rungs=rungs(served.capacity),
         service_account=served.object_name,
     )
@@ -158,8 +157,6 @@ def server_args(served: ServedModel) -> ModelServerArgs:
         # the last event of a stream contains its usage; the gate removes the event
         given = {_USAGE_FLAG: True, **(settings.engine_args or {})}
         settings = settings.model_copy(update={"engine_args": given})
-    if served.is_on_kuberay:
-        args["max_replicas"] = served.replicas.max
     if served.buffer:
         args["buffer_replicas"] = served.buffer
     if settings.engine_secrets:
@@ -276,7 +273,7 @@ def monitoring_args(
         args["schedules"] = served.schedules
     if served.is_from_zero:
         idle = served.from_zero.idle_seconds
-        args["demand"] = Demand(idle_seconds=idle, relay_name=pool_relay(served))
+        args["demand"] = Demand(idle_seconds=idle, relay_name=pool_relay(served.object_name))
     if len(server.deployments) > 1:
         args["filled_deployment"] = server.deployments[served.capacity.kinds[0]]
     return args

@@ -87,7 +87,7 @@ def _of_line(line: Line) -> Commitment | None:
     return _commitment(
         rung.label.removesuffix(f" {rung.provisioning}"),
         served.region,
-        served.minimum,
+        served.replicas.min,
         rung_price(rung, served.region),
         {years: committed_price(rung, served.region, years) for years in COMMITTED_YEARS},
     )

@@ -315,7 +315,7 @@ def optimization_parts(region: RegionPlan) -> Iterator[Part]:
     plan = region.optimization
     if plan is None:
         return
-    queue = next(each for each in region.queues if each.name == plan.settings.queue)
+    queue = region.queue(plan.settings.queue)
     rung = next(iter(queue.flavors[0].capacity.rungs.values()))
     price = _node_price(rung, region.name)
     usd = "without a price" if price is None else f"${price.usd:.2f}"

@@ -9,6 +9,7 @@ from typing import Final
 from gke_inference.catalogue.platform_prices import machine_price
 from gke_inference.catalogue.quotas import boot_disk
 from gke_inference.catalogue.rungs import Rung
+from gke_inference.intent.replicas import ReplicaRange
 from infra.estimate.calendar_costs import Booking, bookings, idle_parts
 from infra.estimate.commitment_costs import Commitments, commitments
 from infra.estimate.cost_parts import (
@@ -194,19 +195,21 @@ def served(plan: Plan) -> list[Served]:
 
 def _lines(one: ServedModel) -> Iterator[Served]:
     rungs = tuple(one.rungs.values())
-    least, most, schedule = one.replicas.min, one.replicas.max, one.replicas.schedule
-    shares = () if schedule is None else schedule.shares
     if one.form is Form.PAIRED:
         first, second = (tuple(half.values()) for half in one.pair)
-        yield Served(one.name, one.region, first + second, least, most, shares=shares)
+        yield Served(one.name, one.region, first + second, one.replicas)
         if one.standby:
-            yield Served(one.name, one.region, second, one.standby, one.standby, STANDBY)
+            yield Served(one.name, one.region, second, _always(one.standby), STANDBY)
     else:
         role = PREFILL if one.role == PREFILL else SERVE
-        yield Served(one.name, one.region, rungs, least, most, role, shares)
+        yield Served(one.name, one.region, rungs, one.replicas, role)
     if one.buffer:  # refilled after use, so it costs the same at any load
         kept = tuple(one.buffer_rungs.values())
-        yield Served(one.name, one.region, kept, one.buffer, one.buffer, BUFFER)
+        yield Served(one.name, one.region, kept, _always(one.buffer), BUFFER)
+
+
+def _always(count: int) -> ReplicaRange:
+    return ReplicaRange(min=count, max=count)
 
 
 def _system_nodes(region: RegionPlan, mean_share: float) -> Nodes | None:

@@ -89,16 +89,17 @@ def resolve_backends(platform: Platform, names: Names) -> BackendsPlan | None:
 
 
 def has_pool_relay(served: ServedModel) -> bool:
-    """Return whether a relay is a replica of a model's pool.
+    """Return whether a relay is a replica of a model's pool. A canary has none of its own."""
+    return served.settings.has_pool_relay and served.version is None
 
-    It is the model's fallback, or requests wait in it for the first replica.
+
+def pool_relay(model: str) -> str:
+    """Return the name of the relay that is a replica of a model's pool.
+
+    Args:
+        model: Name of the model's Kubernetes objects.
     """
-    return fallback_of(served) is not None or (served.is_from_zero and served.version is None)
-
-
-def pool_relay(served: ServedModel) -> str:
-    """Return the name of the relay that is a replica of a model's pool."""
-    return f"{RELAY}-{served.object_name}"
+    return f"{RELAY}-{model}"
 
 
 def fallback_of(served: ServedModel) -> Fallback | None:

@@ -125,8 +125,7 @@ def replaced_names(platform: Platform, team: ClientTeam) -> tuple[str, ...]:
     if team.when_spent is None:
         return ()
     known = {*generating(platform), *platform.backends}
-    allowed = known if team.models is None else known & set(team.models)
-    return tuple(sorted(allowed - {team.when_spent.model}))
+    return tuple(sorted(filter(team.may_ask, known - {team.when_spent.model})))
 
 
 def _cached_names(cache: AnswerCache | None, platform: Platform) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from gke_inference.catalogue.versions import channel, gke_minimum, minor_of, ver
 from infra.plan.resolve import RegionPlan
 from infra.plan.served import ServedModel
 from infra.plan.storage import has_tier_on, is_on
-from infra.stack import AdapterPlace, ClusterMode, Form, SharedPlace
+from infra.stack import AdapterPlace, ClusterMode, Form, Region, SharedPlace
 
 FROM_ZERO = "hpa-scale-to-zero"
 """The feature that `standby: 0` and `replicas.min: 0` require."""
@@ -44,10 +44,9 @@ def asked(region: RegionPlan) -> str:
     return minor_of(max(usual, needed(region)[0], key=version_key))
 
 
-def known_limit(region: RegionPlan) -> str:
-    """Return the newest GKE version that the region's clusters are known to reach."""
-    settings = region.settings
-    return settings.version or channel(settings.release_channel.value).newest
+def known_limit(region: Region) -> str:
+    """Return the newest GKE version that a region's clusters are known to reach."""
+    return region.version or channel(region.release_channel.value).newest
 
 
 def _features(region: RegionPlan) -> Iterator[tuple[str, str]]:

@@ -15,6 +15,7 @@ from gke_inference.catalogue.versions import (
     remote_repository,
     third_party_registries,
 )
+from gke_inference.personal.settings import TRAINER_IMAGE
 from infra.plan.names import Names
 from infra.plan.served import ServedModel
 from infra.stack import Capacity, Images, Layer, Optimization, Platform
@@ -211,14 +212,14 @@ def _programs(platform: Platform, more: Iterable[str]) -> frozenset[str]:
         programs |= {line.image for line in lines}
     if any(model.disaggregated is not None for model in models):
         programs |= {"routing_sidecar", *(line.roles_image for line in lines)}
-    if any(model.routing is not None and model.routing.predicted_latency for model in models):
+    if any(model.predicts_latency for model in models):
         programs |= {"latency_predictor", "latency_trainer"}
     if platform.batches is not None:
         programs.add("batch")
     if platform.optimization is not None:
         programs |= _optimizing(platform.optimization)
     if platform.personal_images is not None:
-        programs |= {"diffusion_tpu", "personal"}  # the worker creates jobs of the image server
+        programs |= {TRAINER_IMAGE, "personal"}
     if platform.streams:
         programs.add("stream")
     if platform.pipelines:

@@ -119,6 +119,10 @@ class RegionPlan:
         """Namespace of the cluster's collectors of Managed Prometheus."""
         return collectors_namespace(autopilot=self.settings.mode is ClusterMode.AUTOPILOT)
 
+    def queue(self, name: str) -> QueuePlan:
+        """Return a queue of the region, which must have it."""
+        return next(each for each in self.queues if each.name == name)
+
     @property
     def used_capacity(self) -> tuple[RegionCapacity, ...]:
         """Capacity that a model of the region runs on."""

@@ -89,7 +89,7 @@ class ServedModel:
     @property
     def is_from_zero(self) -> bool:
         """Whether it has no replica while nobody needs it."""
-        return self.settings.replicas.min == 0
+        return self.settings.is_from_zero
 
     @property
     def from_zero(self) -> FromZero:

@@ -24,7 +24,7 @@ from infra.rules.interfaces import check_interfaces
 from infra.rules.layers import check_layer, check_share
 from infra.rules.models import check_models
 from infra.rules.monitoring import check_monitoring
-from infra.rules.names import check_names
+from infra.rules.names import check_derived_names, check_names
 from infra.rules.networks import check_networks, check_placement
 from infra.rules.optimization import check_optimization
 from infra.rules.personal import check_personal
@@ -93,6 +93,7 @@ def check(platform: Platform, *, with_digests: bool = True) -> Iterator[InputErr
         yield problem
     if is_sound:
         plan = resolve(platform)
+        yield from check_derived_names(plan)
         yield from check_versions(plan)
         yield from check_shared_versions(plan)
         yield from check_share(plan)

@@ -141,7 +141,7 @@ def _check_when_spent(platform: Platform, clients: Clients) -> Iterator[InputErr
             rule = "must not be set when layer is platform: the models are in their own stacks"
             yield InputError(where, rule)
             continue
-        allowed = sorted(models if settings.models is None else {*models} & {*settings.models})
+        allowed = sorted(filter(settings.may_ask, models))
         if spent.model not in allowed:
             yield one_of(join(where, "model"), spent.model, allowed)
             continue

@@ -7,6 +7,7 @@ import yaml
 
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.problems import join, one_of
+from gke_inference.catalogue.user_yaml import user_yaml
 from gke_inference.guardrails.rules import check_files
 from infra.plan.guardrails import guardrails_in_use, rails_of
 from infra.stack import Guardrail, GuardrailKind, Layer, Platform, Task
@@ -73,8 +74,8 @@ def _check_rails(where: str, guardrail: Guardrail) -> Iterator[InputError]:
     if problems:
         return
     try:
-        found: Any = yaml.safe_load(files["config.yml"])
-    except yaml.YAMLError as error:
+        found: Any = user_yaml(files["config.yml"])
+    except (yaml.YAMLError, ValueError) as error:
         reason = " ".join(str(error).split())
         yield InputError(f"{where}.config", f"must have YAML in config.yml: {reason}")
         return

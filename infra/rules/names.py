@@ -8,12 +8,14 @@ from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.names import check_name
 from gke_inference.catalogue.problems import join
 from gke_inference.gateway.canary import STABLE
-from infra.plan.backends import RELAY
+from infra.plan import Plan
+from infra.plan.backends import RELAY, pool_relay
 from infra.plan.batches import SERVICE, WORKER
 from infra.plan.clients import GATE
 from infra.plan.front import resolve_front
 from infra.plan.names import object_name, pool_name, resolve_names, version_name
-from infra.stack import Front, Platform
+from infra.plan.served import ServedModel
+from infra.stack import Form, Front, Platform
 
 _LONGEST_OBJECT: Final = 45  # Kubernetes allows 63; the gateway and the servers append suffixes
 _LONGEST_CLASS: Final = 36  # node pool names have at most 40; a class of one kind appends -tpu
@@ -102,6 +104,34 @@ def _check_models(platform: Platform) -> Iterator[InputError]:
         owners.setdefault(as_object, whole)
 
 
+def check_derived_names(plan: Plan) -> Iterator[InputError]:
+    """Yield the models whose objects would be those of another model, or be counted as its."""
+    for region in plan.regions.values():
+        for one in region.served:
+            for other in region.served:
+                if other is not one and (problem := _mistaken(one, other)) is not None:
+                    yield problem
+                    return
+
+
+def _mistaken(one: ServedModel, other: ServedModel) -> InputError | None:
+    """Return why a model must have another name beside a second one, or None if it need not."""
+    words = ("models", one.name) if one.version is None else ("models", one.served_name, "canary")
+    where, name = join(*words), one.object_name
+    if name in {f"{other.object_name}-picker", f"{other.object_name}-next-picker"}:
+        return InputError(where, f"must not be the name of a picker of {other.name!r}", name)
+    own = {each for role in one.roles for each in role.deployments.values()}
+    for role in other.roles:
+        for kind, taken in role.deployments.items():
+            # the scheduler's series name pods, of which the first Deployment's are counted
+            is_counted = role.form is Form.PAIRED and kind != role.filling_kind
+            is_prefix = taken != other.object_name and f"{name}-".startswith(f"{taken}-")
+            if is_prefix and (is_counted or taken in own):
+                rule = f"must not begin with {taken!r}, the name of a Deployment of {other.name!r}"
+                return InputError(where, rule, name)
+    return None
+
+
 def _programs(platform: Platform) -> Iterator[tuple[str, str]]:
     """Yield the names of the platform's own programs in the models' namespace."""
     if platform.gated_clients() is not None:
@@ -109,8 +139,8 @@ def _programs(platform: Platform) -> Iterator[tuple[str, str]]:
     if platform.backends:
         yield RELAY, "the relay of backends"
     for name, model in platform.models.items():
-        if model.fallback is not None or model.replicas.min == 0:
-            yield f"{RELAY}-{object_name(name)}", f"the relay in the pool of {name}"
+        if model.has_pool_relay:
+            yield pool_relay(object_name(name)), f"the relay in the pool of {name}"
     for name in platform.guardrails:
         yield f"guardrail-{name}", f"guardrails.{name}"
     if platform.batches is not None:

@@ -72,13 +72,7 @@ def _check_place(platform: Platform, settings: Optimization) -> Iterator[InputEr
         return
     if settings.team not in queue.teams:
         yield one_of(join(_AT, "team"), settings.team, sorted(queue.teams))
-    kinds = {
-        rung.kind
-        for flavor in queue.flavors
-        if flavor.capacity in platform.capacity
-        for rung in platform.capacity[flavor.capacity].rungs
-    }
-    if "tpu" in kinds and any(trained_models(settings)):
+    if "tpu" in platform.kinds_of(queue) and any(trained_models(settings)):
         rule = "must be a queue of GPUs, which LLM Compressor and PEFT are for"
         yield InputError(join(_AT, "queue"), rule, settings.queue)
 

@@ -74,13 +74,7 @@ def _check_queue(platform: Platform, personal: PersonalImages) -> Iterator[Input
     elif not team.shared_folder:
         rule = f"must be a team of queue {personal.queue} with shared_folder"
         yield InputError(f"{_AT}.team", rule, personal.team)
-    kinds = {
-        rung.kind
-        for flavor in queue.flavors
-        if flavor.capacity in platform.capacity
-        for rung in platform.capacity[flavor.capacity].rungs
-    }
-    if kinds - {"tpu"}:
+    if platform.kinds_of(queue) - {"tpu"}:
         rule = "must be a queue of TPUs, which the training program is for"
         yield InputError(f"{_AT}.queue", rule, personal.queue)
     region, model = queue_region(platform, queue), platform.models.get(personal.model)

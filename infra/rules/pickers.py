@@ -111,7 +111,7 @@ def _is_mixed(platform: Platform, model: Model, by_region: CapacityByRegion) -> 
 
 
 def _check_size(platform: Platform, model: Model, where: str) -> Iterator[InputError]:
-    peak, predicts = model.peak, model.routing is not None and model.routing.predicted_latency
+    peak, predicts = model.peak, model.predicts_latency
     if peak is None and not predicts:
         return
     wanted = USUAL_PICKER

@@ -56,7 +56,7 @@ def _check_clients(clients: Clients, predictive: list[str]) -> Iterator[InputErr
             rule = "must be of a model with tokens, and the task of this one is predict"
             yield InputError(join("clients", "prices", name), rule)
     for team, settings in clients.teams.items():
-        called = [name for name in predictive if settings.models is None or name in settings.models]
+        called = [name for name in predictive if settings.may_ask(name)]
         if called:
             yield from _check_team(join("clients", "teams", team), settings, called[0])
 

@@ -4,25 +4,19 @@ from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.problems import join
-from gke_inference.catalogue.versions import channel, gke_minimum, minor_of, version_key
+from gke_inference.catalogue.versions import gke_minimum, minor_of, version_key
 from infra.plan import Plan, resolve
 from infra.plan.gke_version import FROM_ZERO, asked, known_limit, needed
-from infra.stack import Layer, Platform, Region
-
-
-def is_from_zero(region: Region) -> bool:
-    """Return whether autoscalers of a region support scaling from zero."""
-    limit = region.version or channel(region.release_channel.value).newest
-    return version_key(limit) >= version_key(gke_minimum(FROM_ZERO))
+from infra.stack import Layer, Platform
 
 
 def check_from_zero(platform: Platform, name: str, path: str) -> Iterator[InputError]:
     """Yield why a number of replicas cannot be 0 in a region."""
-    region = platform.regions[name]
-    if is_from_zero(region):
+    region, least = platform.regions[name], gke_minimum(FROM_ZERO)
+    limit = known_limit(region)
+    if version_key(limit) >= version_key(least):
         return
-    limit = region.version or channel(region.release_channel.value).newest
-    message = f"must be at least 1 in {name}: scaling from 0 needs GKE {gke_minimum(FROM_ZERO)}"
+    message = f"must be at least 1 in {name}: scaling from 0 needs GKE {least}"
     source = "'version'" if region.version else f"channel {region.release_channel.value}"
     yield InputError(path, message, 0, f", and {source} there goes up to {limit}")
 
@@ -35,7 +29,7 @@ def check_versions(plan: Plan) -> Iterator[InputError]:
     """
     for name, region in plan.regions.items():
         least, because = needed(region)
-        limit = known_limit(region)
+        limit = known_limit(region.settings)
         if version_key(limit) < version_key(least):
             field = "release_channel" if region.settings.version is None else "version"
             rule = f"must have GKE {least} for {because}"

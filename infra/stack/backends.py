@@ -11,7 +11,7 @@ from gke_inference.backends.settings import (
     TargetFields,
 )
 from gke_inference.intent.cloud_run import CloudRunSettings
-from gke_inference.intent.settings import IdleSeconds, RequestSeconds
+from gke_inference.intent.settings import RequestSeconds, StreamIdleSeconds
 from gke_inference.settings import Settings
 from gke_inference.settings.fields import MonthlyUsd, Name, ProjectId, RegionName
 
@@ -50,7 +50,7 @@ class Backend(_OfKind):
     """Name of the model at the service, such as google/gemini-2.5-flash."""
     targets: tuple[BackendTarget, ...] = ()
     """Several weighted targets. If one has no capacity, another is called."""
-    idle_seconds: IdleSeconds | None = None
+    idle_seconds: StreamIdleSeconds | None = None
     """Seconds without a byte from a target after which its stream is ended. Before the first byte,
     the next target is called. By default, `clients.stream_idle_seconds` alone ends it."""
     timeout_seconds: RequestSeconds = TIMEOUT_SECONDS

@@ -21,7 +21,7 @@ from gke_inference.clients.settings import (
     TokenPrice,
     TtlSeconds,
 )
-from gke_inference.intent.settings import IdleSeconds
+from gke_inference.intent.settings import StreamIdleSeconds
 from gke_inference.settings import Settings
 from gke_inference.settings.fields import (
     DEFAULT_CONTEXT,
@@ -183,7 +183,7 @@ class Clients(Settings):
     and SGLang; the other engines cannot separate teams."""
     store: CounterStore = CounterStore()
     """Store of the usage counters."""
-    stream_idle_seconds: IdleSeconds | None = None
+    stream_idle_seconds: StreamIdleSeconds | None = None
     """Seconds without a byte from an engine or a backend after which a stream that has begun is
     ended with an error. By default 240, which is less than the 5 minutes after which Envoy, and so
     perhaps the load balancer, cuts an idle stream."""

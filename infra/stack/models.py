@@ -6,12 +6,12 @@ from gke_inference.backends.settings import WaitLimits
 from gke_inference.catalogue.engines import DEFAULT_ENGINE, EngineName, engine
 from gke_inference.gateway.settings import (
     PRIORITY,
-    IdleSeconds,
     MeanTokens,
     Priority,
     RequestPercent,
     RequestsPerSecond,
     SessionHeader,
+    SessionIdleSeconds,
 )
 from gke_inference.intent import adapter_settings
 from gke_inference.intent.adapter_settings import AdapterRank
@@ -102,7 +102,7 @@ class Sessions(Settings):
 
     header: SessionHeader = "x-session-id"
     """Header of a request with the id of its session."""
-    idle_seconds: IdleSeconds = 300
+    idle_seconds: SessionIdleSeconds = 300
     """Time in seconds after which an unused session is forgotten."""
 
 
@@ -275,6 +275,24 @@ class Model(Settings):
     def other_names(self, name: str) -> tuple[str, ...]:
         """Return the names beside `name` that requests may use: adapters and further models."""
         return (*self.adapter_names(name), *self.further_models)
+
+    @property
+    def predicts_latency(self) -> bool:
+        """Whether its picker predicts latencies."""
+        return self.routing is not None and self.routing.predicted_latency
+
+    @property
+    def is_from_zero(self) -> bool:
+        """Whether it has no replica while nobody needs it."""
+        return self.replicas.min == 0
+
+    @property
+    def has_pool_relay(self) -> bool:
+        """Whether a relay is a replica of its pool.
+
+        It is the model's fallback, or requests wait in it for the first replica.
+        """
+        return self.fallback is not None or self.is_from_zero
 
     @property
     def sizes(self) -> tuple[Size, ...]:

@@ -12,6 +12,7 @@ import yaml
 
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import join
+from gke_inference.catalogue.user_yaml import UserLoader
 
 Location = tuple[str | int, ...]
 
@@ -132,7 +133,7 @@ def old_words(text: str, renames: tuple[Rename, ...], within: tuple[str, ...] = 
     if not likely:
         return []
     try:
-        root = yaml.compose(text, yaml.SafeLoader)
+        root = yaml.compose(text, UserLoader)
     except yaml.YAMLError:
         return []
     found: dict[int, Found] = {}  # what an anchor shares is found several times

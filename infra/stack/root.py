@@ -181,6 +181,11 @@ class Platform(Settings):
             return model.form
         return Form.PAIRED if self.capacity[model.capacity].is_mixed else Form.SINGLE
 
+    def kinds_of(self, queue: Queue) -> set[str]:
+        """Return the kinds of hardware of a queue, `tpu` and `gpu`, on the capacity that exists."""
+        names = [each.capacity for each in queue.flavors if each.capacity in self.capacity]
+        return {rung.kind for name in names for rung in self.capacity[name].rungs}
+
     def interface_network(self) -> str | None:
         """Return `tcpx` or `tcpxo` of the first rung with one; rules refuse a stack with both."""
         words: dict[NodeNetwork | None, str]

@@ -95,7 +95,7 @@ class Line:
     @property
     def replicas(self) -> Count:
         """Number of replicas."""
-        return Count(self.minimum_replicas, self.expected_replicas, self.served.maximum)
+        return Count(self.minimum_replicas, self.expected_replicas, self.served.replicas.max)
 
     @property
     def minimum_replicas(self) -> float:
@@ -179,10 +179,10 @@ def bill(served: Iterable[Served], mean_share: float = MEAN_SHARE) -> Bill:
 def _line(one: Served, mean_share: float) -> Line:
     options = tuple(_option(rung, one.region) for rung in one.rungs)
     least, expected = (
-        one.mean_at_least(count) for count in (0, math.ceil(one.maximum * mean_share))
+        one.mean_at_least(count) for count in (0, math.ceil(one.replicas.max * mean_share))
     )
     first, highest = _replica(options), _highest(options)
-    return Line(one, options, expected, first * least, first * expected, highest * one.maximum)
+    return Line(one, options, expected, first * least, first * expected, highest * one.replicas.max)
 
 
 def _replica(options: Iterable[Option]) -> Amount:

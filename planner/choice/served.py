@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from gke_inference.catalogue.rungs import Rung
+from gke_inference.intent.replicas import ReplicaRange
 
 SERVE = "serve"
 """Role of replicas that answer requests."""
@@ -22,12 +23,13 @@ class Served:
     region: str
     rungs: tuple[Rung, ...]
     """Rungs in the order in which they are tried."""
-    minimum: int
-    """Replicas that always run."""
-    maximum: int
+    replicas: ReplicaRange
     role: str = SERVE
-    shares: tuple[tuple[int, float], ...] = ()
-    """Larger minima of a schedule, each with its share of a week."""
+
+    @property
+    def shares(self) -> tuple[tuple[int, float], ...]:
+        """Larger minima of the schedule, each with its share of a week."""
+        return () if self.replicas.schedule is None else self.replicas.schedule.shares
 
     def mean_at_least(self, replicas: int) -> float:
         """Return the mean over a week of a number of replicas, or of the minimum if that is larger.
@@ -35,5 +37,5 @@ class Served:
         Returns:
             A whole number without a schedule.
         """
-        usual = max(replicas, self.minimum)
+        usual = max(replicas, self.replicas.min)
         return usual + sum(share * max(0, least - usual) for least, share in self.shares)

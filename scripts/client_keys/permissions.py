@@ -26,8 +26,7 @@ def teams_by_name(plan: Plan, names: Iterable[str]) -> dict[str, list[str]]:
         return {}
     teams = _teams(plan.clients.settings)
     return {
-        name: [team for team, settings in teams.items() if _may_ask(settings, name)]
-        for name in names
+        name: [team for team, settings in teams.items() if settings.may_ask(name)] for name in names
     }
 
 
@@ -72,7 +71,3 @@ def _teams(clients: Clients) -> dict[str, ClientTeam]:
     if clients.anonymous is None:
         return dict(clients.teams)
     return {ANONYMOUS: ClientTeam(), **clients.teams}
-
-
-def _may_ask(team: ClientTeam, name: str) -> bool:
-    return team.models is None or name in team.models

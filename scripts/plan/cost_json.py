@@ -126,7 +126,7 @@ def _line(line: Line) -> dict[str, Any]:
         "replicas": {
             "minimum": line.minimum_replicas,
             "expected": line.expected_replicas,
-            "maximum": one.maximum,
+            "maximum": one.replicas.max,
         },
         "schedule": [
             {"minimum": least, "hours_per_week": round(share * HOURS_OF_WEEK, 2)}

@@ -33,7 +33,7 @@ def line_table(found: Bill) -> Listing:
             one.region,
             one.role,
             first.rung if first else "none",
-            f"{line.minimum_replicas:.4g}/{line.expected_replicas:.4g}/{one.maximum}",
+            f"{line.minimum_replicas:.4g}/{line.expected_replicas:.4g}/{one.replicas.max}",
             f"{first.usd_per_hour:.2f}" if first else "?",
             *("?" if first is None else f"{getattr(line, field):,.2f}" for field in FIELDS),
         )
@@ -49,7 +49,7 @@ def schedule_lines(found: Bill) -> Iterator[str]:
         ]
         if hours:
             rest = HOURS_OF_WEEK * (1 - sum(share for _, share in one.shares))
-            usual = f"{rest:.4g} h with at least {one.minimum}"
+            usual = f"{rest:.4g} h with at least {one.replicas.min}"
             yield f"{one.model} in {one.region} ({one.role}): {', '.join([*hours, usual])} a week"
 
 

@@ -158,7 +158,7 @@ def _throughput(resolved: Plan, bill: Bill, traffic: Traffic) -> dict[str, float
     for line, cost in zip(bill.lines, unit_costs(resolved, bill, traffic), strict=True):
         speed = cost.speed.per_second
         if line.served.role == "serve" and speed is not None and cost.speed.keeps_promise:
-            each = speed.value * traffic.utilisation * line.served.maximum
+            each = speed.value * traffic.utilisation * line.served.replicas.max
             found[line.served.model] = found.get(line.served.model, 0.0) + each
     return found
 

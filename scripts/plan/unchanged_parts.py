@@ -31,7 +31,7 @@ def auto_limits(plan: Plan) -> dict[Key, int]:
 def peak_of(bill: Bill, without: Collection[str]) -> Amount:
     """Return the hourly cost of the other models at their maximum, on the first priced rung."""
     return total(
-        (line.expected if line.replica is None else line.replica * line.served.maximum)
+        (line.expected if line.replica is None else line.replica * line.served.replicas.max)
         for line in bill.lines
         if line.served.model not in without
     )

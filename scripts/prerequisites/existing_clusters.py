@@ -122,8 +122,7 @@ def _of_the_stack(
     if region.has_rdma and not is_enforcing:
         yield "has no Dataplane V2, which RDMA interfaces of pods require; must have it"
     mode = _at(found, "binaryAuthorization", "evaluationMode")
-    is_attested = platform.images is not None and platform.images.is_attested
-    if is_attested and mode != "PROJECT_SINGLETON_POLICY_ENFORCE":
+    if region.cluster.is_attested and mode != "PROJECT_SINGLETON_POLICY_ENFORCE":
         yield "does not enforce Binary Authorization; images.attestation requires it"
 
 

@@ -20,7 +20,7 @@ PROVENANCE: Final = "gke-inference.intoto.json"
 STATEMENT: Final = "https://in-toto.io/Statement/v1"
 PREDICATE: Final = "https://slsa.dev/provenance/v1"
 BUILD_TYPE: Final = "urn:gke-inference:make-release:v1"
-"""The build that CONTRIBUTING.md describes: `make release` at a commit, twice."""
+"""The build that docs/releasing.md describes: `make release` at a commit, twice."""
 BUILDER: Final = "urn:gke-inference:checkout"
 """Whoever runs `make release` in a checkout; no build service vouches for it."""
 _LOCKS: Final = ("requirements.lock", "requirements-uv.lock")

@@ -110,7 +110,7 @@ def of_replicas(lines: Iterable[Served], starts: Iterable[Start]) -> Iterator[Ri
     for line in lines:
         if line.role not in {BUFFER, PREFILL}:
             key = (line.model, line.region)
-            least[key] = least.get(key, 0) + line.minimum
+            least[key] = least.get(key, 0) + line.replicas.min
     alone = dict.fromkeys(model for (model, _), count in least.items() if count == 1)
     for name in alone:
         if one := slowest.get(name):

@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import logging
 import sys
 from collections.abc import AsyncGenerator, Sequence
 
@@ -11,13 +10,12 @@ from simulator.engine.clock import Clock, WallClock
 from simulator.engine.core import EngineCore
 from simulator.engine.kv_cache import salt_of
 from simulator.engine.kv_transfer import KvTransfer, Peers, TransferError, spawn
-from simulator.engine.logs import trace_id
+from simulator.engine.logs import LOG, trace_id
 from simulator.engine.metrics import EngineMetrics
 from simulator.engine.request import FinishReason, RemoteKv, Request
 from simulator.engine.settings import Deployment
 
 __all__ = ["AdapterSlots", "Clock", "Engine", "EngineBusyError", "WallClock"]
-_log = logging.getLogger("vllm")
 _AT_THE_END = sys.maxsize
 
 
@@ -230,7 +228,7 @@ class Engine:
             await self.kv.peers.call(remote, "done")
         except TransferError as error:
             about = {"request_id": request.id, "trace_id": request.trace}
-            _log.warning("KV transfer failed: %s", error, extra={"fields": about})
+            LOG.warning("KV transfer failed: %s", error, extra={"fields": about})
             self.metrics.kv_failed()
             self.core.not_loaded(request, self.clock.now(), recompute=self.kv.recomputes)
         else:

@@ -8,7 +8,6 @@ NIXL's side channel.
 """
 
 import asyncio
-import logging
 import os
 import uuid
 from collections.abc import Mapping
@@ -18,10 +17,9 @@ from aiohttp import ClientError, ClientSession, ClientTimeout, web
 
 from gke_inference.sizing.memory import kv_token_bytes
 from planner.speed.links import READ_LATENCY_SECONDS, read_bytes_per_second
+from simulator.engine.logs import LOG
 from simulator.engine.request import RemoteKv, Request
 from simulator.engine.settings import Deployment
-
-_log = logging.getLogger("vllm")
 
 KEPT_SECONDS = 480.0
 """Time for which blocks wait for a reader: vLLM's default of VLLM_NIXL_ABORT_REQUEST_TIMEOUT."""
@@ -105,7 +103,7 @@ class KvTransfer:
         if not given.get("do_remote_prefill"):
             return None, keeps
         if any(given.get(name) is None for name in _NEEDED):
-            _log.warning("kv_transfer_params lack one of %s and are ignored", ", ".join(_NEEDED))
+            LOG.warning("kv_transfer_params lack one of %s and are ignored", ", ".join(_NEEDED))
             return None, keeps
         host, port = str(given["remote_host"]), int(given["remote_port"])
         return RemoteKv(host, port, str(given["remote_request_id"])), keeps

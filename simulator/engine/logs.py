@@ -8,8 +8,10 @@ import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Final
 
+LOG: Final = logging.getLogger("vllm")
+"""The log of the simulated server; the other servers have one of their own."""
 TRACEPARENT = re.compile(r"^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$")
 """W3C's header: trace, parent span, flags."""
 _trace: ContextVar[str] = ContextVar("trace", default="")

@@ -1,6 +1,5 @@
 """`python -m simulator.server serve MODEL [flags]`: the simulated vLLM as a process."""
 
-import logging
 import os
 import sys
 
@@ -9,12 +8,11 @@ import uvloop
 from gke_inference.catalogue.versions import engine_version
 from simulator.engine import logs
 from simulator.engine.engine import Engine
+from simulator.engine.logs import LOG
 from simulator.engine.settings import Deployment, Surroundings, deploy
 from simulator.server.running import exit_on_failure, serve
 from simulator.server.server import PORT, ApiServer
 from twin.engines import vllm_flags as flags
-
-_log = logging.getLogger("vllm")
 
 
 def _make(deployment: Deployment) -> tuple[Engine, ApiServer]:
@@ -28,7 +26,7 @@ def main() -> None:
     on_tpu = Surroundings.of(os.environ).accelerator.kind == "tpu"
     release = engine_version("vllm_tpu" if on_tpu else "vllm_gpu")
     namespace = flags.parse(sys.argv[1:], release)
-    with exit_on_failure(_log):
+    with exit_on_failure(LOG):
         deployment = deploy(namespace, os.environ)
         uvloop.run(serve(deployment, deployment.flags.port or PORT, lambda: _make(deployment)))
 

@@ -25,7 +25,6 @@ SIGTERM); `POST /replicas/NAME/kill` (connections break); `POST /replicas/NAME/s
 """
 
 import asyncio
-import logging
 import signal
 import sys
 import time
@@ -40,12 +39,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from simulator.engine import logs
 from simulator.engine.clock import WallClock
 from simulator.engine.engine import Engine
+from simulator.engine.logs import LOG
 from simulator.engine.settings import PREFIX, EngineError, deploy
 from simulator.server.server import ApiServer
 from simulator.server.startup import start_up
 from twin.engines import vllm_flags as flags
 
-_log = logging.getLogger("vllm")
 _LAG_PROBE_SECONDS = 0.05
 
 
@@ -272,7 +271,7 @@ async def _serve(config: FleetConfig) -> None:
         loop.add_signal_handler(number, stop.set)
     fleet = Fleet(config)
     await fleet.start()
-    _log.info("fleet ready", extra={"fields": {"replicas": len(fleet.replicas)}})
+    LOG.info("fleet ready", extra={"fields": {"replicas": len(fleet.replicas)}})
     await stop.wait()
     await fleet.stop()
 
@@ -288,7 +287,7 @@ def main() -> None:
     try:
         uvloop.run(_serve(config))
     except (EngineError, OSError) as error:
-        _log.error("%s: %s", type(error).__name__, error)
+        LOG.error("%s: %s", type(error).__name__, error)
         sys.exit(1)
 
 

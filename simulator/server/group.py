@@ -9,19 +9,18 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simulator.engine import PREFIX
+from simulator.engine.logs import LOG
 from twin.engines.vllm_flags import DATA_PARALLEL_PORT, MASTER_PORT, RAY_PORT
 
 if TYPE_CHECKING:  # workers of a group start without the settings of an engine
     from simulator.engine.settings import Deployment
 
-_log = logging.getLogger("vllm")
 _LOOK_SECONDS = 0.2
 _SIZES = ("LWS_GROUP_SIZE", "RAY_CLUSTER_HOSTS")
 
@@ -66,7 +65,7 @@ class Leader:
         if self._workers == 0:
             return
         self._server = await asyncio.start_server(self._hold, address, port)
-        _log.info("waiting for %s workers", self._workers)
+        LOG.info("waiting for %s workers", self._workers)
         await self._complete.wait()
 
     async def _hold(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -76,7 +75,7 @@ class Leader:
             return
         self._joined.add(name)
         self._held.append(writer)
-        _log.info("worker %s joined, %s of %s", name, len(self._joined), self._workers)
+        LOG.info("worker %s joined, %s of %s", name, len(self._joined), self._workers)
         if len(self._joined) == self._workers:
             self._complete.set()
         with suppress(OSError):
@@ -116,7 +115,7 @@ async def work(
         await asyncio.sleep(_LOOK_SECONDS)
     try:
         writer.write(f"{name}\n".encode())
-        _log.info("joined %s at %s:%s", leader, address, port)
+        LOG.info("joined %s at %s:%s", leader, address, port)
         if joined is not None:
             joined.set()
         with suppress(OSError):

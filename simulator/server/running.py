@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from simulator.engine.engine import Engine
+from simulator.engine.logs import LOG
 from simulator.engine.settings import PREFIX, Deployment, EngineError
 from simulator.server.group import Leader, hosts_of, names_file, port_of, work
 from simulator.server.http_server import HttpServer
@@ -20,8 +21,6 @@ from simulator.server.startup import start_up
 
 SICK_FACTOR = 10.0
 """Slowdown factor of steps after SIGUSR1."""
-
-_log = logging.getLogger("vllm")
 
 
 async def serve(
@@ -58,7 +57,7 @@ async def serve(
     loop.add_signal_handler(signal.SIGUSR1, engine.slow_down, SICK_FACTOR)
     loop.add_signal_handler(signal.SIGUSR2, engine.slow_down, 1.0)
     await server.start()
-    _log.info(
+    LOG.info(
         "listening on http://%s:%s",
         deployment.surroundings.address,
         port,
@@ -69,7 +68,7 @@ async def serve(
     lost = None if stop.is_set() else _lost(leader, joined)
     if lost is not None:
         engine.die()
-    _log.info("shutting down")
+    LOG.info("shutting down")
     await server.stop()
     await leader.close()
     if joined is not None:

@@ -1,12 +1,12 @@
 """vLLM's HTTP API for an engine: routes, API keys and counters."""
 
 import asyncio
-import logging
 
 from aiohttp import web
 
 from simulator.engine.engine import Engine
 from simulator.engine.exposition import CONTENT_TYPE
+from simulator.engine.logs import LOG
 from simulator.server.bodies import asks, fields, text
 from simulator.server.bodies.errors import ApiError
 from simulator.server.bodies.images import MediaSupport, chat_prompt
@@ -19,7 +19,6 @@ from simulator.server.pooling_api import Pooling
 from simulator.server.responses_api import Responses
 from twin.engines.vllm_flags import version
 
-_log = logging.getLogger("vllm")
 PORT = 8000
 """Default port of vLLM."""
 
@@ -96,7 +95,7 @@ class ApiServer(HttpServer):
         handler = route.canonical if route is not None else "none"
         self._engine.metrics.http_requests.add(1, handler, http.method, f"{status // 100}xx")
         if self._logs_requests and http.method == "POST":
-            _log.info('"POST %s HTTP/1.1" %d', http.path, status)
+            LOG.info('"POST %s HTTP/1.1" %d', http.path, status)
 
     async def _health(self, _http: web.Request) -> web.Response:
         return web.Response(status=503 if self._engine.dead else 200)

@@ -3,14 +3,13 @@
 import asyncio
 import hashlib
 import json
-import logging
 import time
 from pathlib import Path
 
 from simulator.engine import device_memory
+from simulator.engine.logs import LOG
 from simulator.engine.settings import Deployment
 
-_log = logging.getLogger("vllm")
 _CACHE_VARIABLE = {"tpu": "VLLM_XLA_CACHE_PATH", "gpu": "VLLM_CACHE_ROOT"}
 
 
@@ -81,7 +80,7 @@ async def start_up(deployment: Deployment, environment: dict[str, str]) -> None:
         await asyncio.sleep(seconds / deployment.surroundings.speed)
         if stage == "weights":
             device_memory.write(environment, chip, chips, weights)
-        _log.info(
+        LOG.info(
             "%s done",
             stage,
             extra={"fields": {"stage": stage, "seconds": round(seconds, 1), "cached": compiled}},
@@ -91,11 +90,11 @@ async def start_up(deployment: Deployment, environment: dict[str, str]) -> None:
         if deployment.surroundings.is_writable(environment[variable]):
             _keep(entry, deployment)
         else:
-            _log.warning("%s is on a read-only volume: the next start compiles again", variable)
+            LOG.warning("%s is on a read-only volume: the next start compiles again", variable)
     cache = device_memory.kv_cache_bytes(deployment)
     reserved = device_memory.reserved_bytes(deployment)
     device_memory.write(environment, chip, chips, weights, cache, reserved)
-    _log.info(
+    LOG.info(
         "ready",
         extra={"fields": {"stage": "ready", "took": round(time.monotonic() - begun, 3)}},
     )

@@ -6,7 +6,6 @@ python/ray/_private/node.py, `sigterm_handler`).
 """
 
 import asyncio
-import logging
 import os
 import signal
 import sys
@@ -14,10 +13,9 @@ import sys
 import uvloop
 
 from simulator.engine import logs
+from simulator.engine.logs import LOG
 from simulator.server.group import names_file, work
 from twin.engines.vllm_flags import RAY_PORT
-
-_log = logging.getLogger("vllm")
 
 
 async def _run(leader: str, port: int, name: str) -> int:
@@ -30,7 +28,7 @@ async def _run(leader: str, port: int, name: str) -> int:
     if stop.is_set():
         return int(port == RAY_PORT)
     await working
-    _log.error("the leader %s is gone", leader)
+    LOG.error("the leader %s is gone", leader)
     return 1
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from gke_inference.intent.settings import MAX_REQUEST_SECONDS, IdleSeconds, RequestSeconds
+from gke_inference.intent.settings import MAX_REQUEST_SECONDS, RequestSeconds, StreamIdleSeconds
 from gke_inference.settings import Settings, Word
 from gke_inference.settings.fields import (
     DEFAULT_CONTEXT,
@@ -102,7 +102,7 @@ class BackendSettings(Settings):
     context: Context = DEFAULT_CONTEXT
     """Assumed maximum length of a prompt with its answer, in tokens. A fallback reserves the cost
     of what a prompt leaves of it for a request without a limit."""
-    idle_seconds: IdleSeconds | None = None
+    idle_seconds: StreamIdleSeconds | None = None
     """Seconds without a byte after which a stream is ended. Before the first byte, the next target
     is called. Default: none."""
     timeout_seconds: RequestSeconds = TIMEOUT_SECONDS

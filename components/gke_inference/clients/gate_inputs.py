@@ -6,7 +6,7 @@ import pulumi
 from pydantic import Field
 
 from gke_inference.guardrails.settings import ArmorCallArgs, Failure, GuardTimeoutMs, Phase
-from gke_inference.intent.settings import IdleSeconds
+from gke_inference.intent.settings import StreamIdleSeconds
 from gke_inference.settings.fields import Context, ForwardedHops
 
 from .certificates import ClientCertificatesArgs
@@ -123,7 +123,7 @@ class ClientGateArgs(TypedDict):
     `when_spent`, with a body router that asks (`InferenceGateway.asked_models`)."""
     replicas: NotRequired[GateReplicas]
     """Replicas of the callout. Default: 2."""
-    stream_idle_seconds: NotRequired[IdleSeconds]
+    stream_idle_seconds: NotRequired[StreamIdleSeconds]
     """Seconds without a byte from an engine or a backend after which a stream that has begun is
     ended with an error. Default: 240."""
     store: NotRequired[pulumi.Input[str]]

@@ -87,6 +87,10 @@ class TeamSettings(TeamLimits):
     when_spent: WhenSpent | None = None
     """Cheaper model that answers once `monthly_usd` is spent. By default, requests are refused."""
 
+    def may_ask(self, model: str) -> bool:
+        """Return whether it may request a model or an adapter of this name."""
+        return self.models is None or model in self.models
+
 
 class TokenPrice(Settings):
     """Price of a model's tokens."""

@@ -27,7 +27,7 @@ MostQueued = Annotated[int, Field(ge=1, le=100_000)]
 """Requests of a priority that wait in a picker at most."""
 SessionHeader = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,62}$")]
 """Lowercase name of a request header."""
-IdleSeconds = Annotated[int, Field(ge=1, le=86_400)]
+SessionIdleSeconds = Annotated[int, Field(ge=1, le=86_400)]
 """Time after which an unused session is forgotten."""
 RequestsPerSecond = Annotated[float, Field(gt=0, le=100_000)]
 """Requests that begin in a second."""
@@ -120,5 +120,5 @@ class RoutingArgs(TypedDict):
     session_header: NotRequired[SessionHeader]
     """Header with the id of a session, whose requests go to the replica that answered the last one.
     Default: no sessions."""
-    session_idle_seconds: NotRequired[IdleSeconds]
+    session_idle_seconds: NotRequired[SessionIdleSeconds]
     """Seconds after which an unused session is forgotten. Default: 300."""

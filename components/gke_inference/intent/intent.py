@@ -20,6 +20,7 @@ from gke_inference.sizing.memory import size_gib
 from .adapter_settings import DEFAULT_RANK, AdapterFolder, AdapterRank
 from .diffusion_settings import FurtherModel, ImageGeneration, Videos
 from .expert_settings import Experts
+from .replicas import ReplicaRange
 from .settings import NO_CONTEXT, EngineSettings, ReplicaCount, RequestSeconds, ServedContext
 from .words import Form, Role, Spanning, Task
 
@@ -34,8 +35,10 @@ class ModelServerArgs(TypedDict):
     """Key of the model, used in Kubernetes names and labels."""
     namespace: str
     """Namespace of the servers, which must be that of the gateway."""
-    replicas: ReplicaCount
-    """Initial number of replicas. The autoscaler manages it afterwards."""
+    replicas: ReplicaRange
+    """Replicas of the model. The servers start with the minimum, but at least one, and the
+    autoscaler manages their number afterwards. With `spanning: kuberay`, there are as many Ray
+    clusters as the maximum, with suspended ones."""
     rungs: Annotated[list[RungArgs], Field(min_length=1)]
     """Rungs of the classes, in order. They determine flags, chips and tolerations."""
     service_account: str
@@ -69,7 +72,7 @@ class ModelServerArgs(TypedDict):
     """Form of the pods on TPU and GPU. Default: `paired` with TPU and GPU rungs, else `single`."""
     has_gate: NotRequired[bool]
     """Whether the namespace has a `WeightsGate`: the servers start with zero replicas, and it
-    scales them to `replicas` once the weights are available. Default: false."""
+    scales them to `replicas.min` once the weights are available. Default: false."""
     images: NotRequired[ImageGeneration]
     """Task `image`: sizes, steps, queue and further models."""
     kv_claim: NotRequired[str]
@@ -81,8 +84,6 @@ class ModelServerArgs(TypedDict):
     """LoRA adapters that are uploaded while it serves. Default: none."""
     longest_request_seconds: NotRequired[RequestSeconds]
     """Time that a terminating pod has to finish its requests, in seconds. Default: 300."""
-    max_replicas: NotRequired[ReplicaCount]
-    """Number of Ray clusters (`spanning: kuberay`), with suspended ones. Default: `replicas`."""
     role: NotRequired[Role]
     """One role in disaggregated serving. Two servers of one `model`, one per role, belong together.
     Default: none, each replica does both."""

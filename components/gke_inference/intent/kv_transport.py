@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from gke_inference.catalogue.accelerators import rdma_accelerators
 from gke_inference.catalogue.rungs import Rung
 
 
@@ -18,8 +19,7 @@ class Transport:
 
 
 TRANSPORTS = {
-    "nvidia-b200": Transport("NixlConnector", needs_rdma=True),
-    "nvidia-h200-141gb": Transport("NixlConnector", needs_rdma=True),
+    **dict.fromkeys(rdma_accelerators(), Transport("NixlConnector", needs_rdma=True)),
     "tpu-v6e": Transport(
         "TPUConnector", module="tpu_inference.distributed.tpu_connector", topology="2x4"
     ),

@@ -14,7 +14,7 @@ MAX_REQUEST_SECONDS: Final = 3600
 """Longest that a request to a model may take, streams included."""
 RequestSeconds = Annotated[int, Field(ge=1, le=MAX_REQUEST_SECONDS)]
 """Maximum time of a request, streams included."""
-IdleSeconds = Annotated[int, Field(ge=5, le=MAX_REQUEST_SECONDS)]
+StreamIdleSeconds = Annotated[int, Field(ge=5, le=MAX_REQUEST_SECONDS)]
 """Longest time without a byte in a stream. A shorter one would cut long prompts."""
 ReplicaCount = Annotated[int, Field(ge=0, le=1000)]
 """Number of replicas of a model in a region."""

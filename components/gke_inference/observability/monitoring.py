@@ -83,8 +83,8 @@ class Monitoring(pulumi.ComponentResource):
         _check(args)
         children = under(self)
         register(name, pod_monitoring(args), children)
-        if recorded_series(args):
-            register(f"{name}-rules", rules(args), children)
+        if recorded := recorded_series(args):
+            register(f"{name}-rules", rules(args, recorded), children)
         self.model = pulumi.Output.from_input(args["model"])
         self.register_outputs({"model": self.model})
 
@@ -125,13 +125,13 @@ def pod_monitoring(args: MonitoringArgs) -> Manifest:
     )
 
 
-def rules(args: MonitoringArgs) -> Manifest:
-    """Return the Rules of a model with recorded series."""
+def rules(args: MonitoringArgs, recorded: list[Manifest]) -> Manifest:
+    """Return the Rules of a model with its recorded series."""
     groups: list[Manifest] = [
         {
             "interval": "15s",
             "name": f"{args['model']}-recorded",
-            "rules": recorded_series(args),
+            "rules": recorded,
         }
     ]
     return manifest(
@@ -203,7 +203,8 @@ def recording_rules(
     Of a LeaderWorkerSet, only leaders count, which are named NAME-GROUP. A pod that has a node and
     pulls its image is also Pending but needs no replacement, so only pods that the scheduler could
     not place count. The metric exists for such pods only, and an autoscaler whose metric has no
-    value never scales in, so the absence of pods is recorded as 0.
+    value never scales in, so the absence of pods is recorded as 0. Pods of other models must not
+    begin with the name of the Deployment, and a stack with such models is refused.
     """
     pods = f"{deployment}-[0-9]+" if is_group else f"{deployment}-.*"
     return [

@@ -6,6 +6,8 @@ from pydantic import Field
 
 ENTRIES: Final = Field(min_length=1, max_length=20)
 """Limits of the lists of callers and of hosts."""
+TRAINER_IMAGE: Final = "diffusion_tpu"
+"""Image of the training jobs that a worker creates: that of the image server."""
 SetPhotos = Annotated[int, Field(ge=3, le=100)]
 """Maximum number of photos of a set (`pictures` in the API)."""
 SET_PHOTOS: Final = 20

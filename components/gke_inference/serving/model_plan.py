@@ -10,6 +10,7 @@ from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.names import ONE_POD_FORMS, deployment_names
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.intent.intent import ServingIntent, intent_of
+from gke_inference.intent.replicas import range_problems
 from gke_inference.intent.rules import problems
 from gke_inference.intent.words import Form, Spanning
 from gke_inference.serving.hardware import Hardware, hardware
@@ -43,7 +44,7 @@ class ModelPlan:
     replicas: dict[str, int]
     """Initial replicas by kind; `any` in forms whose pod runs on both kinds."""
     most: int
-    """Number of Ray clusters, including suspended ones. Not used otherwise."""
+    """Maximum number of replicas, which is that of Ray clusters, with suspended ones."""
     files: dict[str, Storage]
     serving: dict[str, Serving]
     """Serving configuration of the engine, by kind of hardware."""
@@ -121,24 +122,23 @@ def model_plan(args: Mapping[str, Any], rungs: list[Rung]) -> ModelPlan:
         InputError: An argument contradicts another or the hardware.
     """
     intent = intent_of(args, {f"rungs[{at}]": rung for at, rung in enumerate(rungs)})
-    for problem in problems(intent):
+    for problem in (*problems(intent), *range_problems("replicas", args["replicas"])):
         raise problem
     nodes = _nodes(args["compute_classes"], intent)
     live = _live(intent)
     pod = Pod(intent=intent, live=live, service_account=args["service_account"])
     spanning = _spanning(intent)
     files = _files(args, intent, live)
-    replicas = _replicas(args, intent)
     return ModelPlan(
         files=files,
         form=intent.form,
         has_gate=bool(args.get("has_gate", False)),
         model=intent.model,
-        most=_most(args, intent, max(replicas.values())),
+        most=args["replicas"].max,
         namespace=args["namespace"],
         nodes=nodes,
         pod=pod,
-        replicas=replicas,
+        replicas=_replicas(args, intent),
         served_names=pod.names,
         serving={
             kind: serving_of(intent, nodes[kind], files[kind], _executor(spanning, kind), live)
@@ -223,26 +223,17 @@ def _executor(spanning: Mapping[str, str], kind: str) -> str | None:
     return "ray" if backend == "kuberay" else backend
 
 
-def _most(args: Mapping[str, Any], intent: ServingIntent, least: int) -> int:
-    """Return the number of Ray clusters, by default that of the initial replicas."""
-    most: int | None = args.get("max_replicas")
-    if most is None:
-        return least
-    if intent.spanning is not Spanning.KUBERAY:
-        raise InputError("max_replicas", "must not be set unless spanning is kuberay", most)
-    if most < max(1, least):
-        raise InputError("max_replicas", f"must be at least {max(1, least)}", most)
-    return most
-
-
 def _replicas(args: Mapping[str, Any], intent: ServingIntent) -> dict[str, int]:
-    count: int = args["replicas"]
+    """Return the initial replicas by kind.
+
+    The autoscaler scales up from zero only what it scaled to zero itself (condition ScaledToZero).
+    A Deployment that starts at zero would stay there.
+    """
+    count = max(1, args["replicas"].min)
     if intent.form in ONE_POD_FORMS:
         return {"any": count}
     if len(intent.kinds) == 1:
         return {intent.kinds[0]: count}
     standby: int = args.get("standby_replicas", 1)
-    # The autoscaler scales up from zero only if it scaled down to zero itself (condition
-    # ScaledToZero). A Deployment that starts at zero would stay there.
     first, second = intent.kinds
     return {first: count, second: max(1, standby)}

@@ -48,7 +48,7 @@ server = Remote(
         "context": 8192.0,
         "model": "chat",
         "namespace": "serving",
-        "replicas": 1.0,
+        "replicas": {"max": 1.0, "min": 1.0},
         "rungs": [{"accelerator": "nvidia-l4", "count": 1.0, "provisioning": "spot"}],
         "servedName": "llama-3.1-8b",
         "serviceAccount": "chat",

@@ -70,7 +70,7 @@ def test_the_quota_covers_the_nodes_of_a_buffer() -> None:
 def test_a_buffer_costs_the_same_at_any_load() -> None:
     lines = {line.served.role: line for line in bill(served(planned())).lines}
     kept = lines["buffer"]
-    assert (kept.served.minimum, kept.expected_replicas, kept.served.maximum) == (2, 2, 2)
+    assert (kept.served.replicas.min, kept.expected_replicas, kept.served.replicas.max) == (2, 2, 2)
     assert kept.minimum.value == kept.expected.value == kept.maximum.value
     assert kept.expected.value == pytest.approx(2 * lines["serve"].minimum.value)
 

@@ -186,11 +186,11 @@ def test_an_idle_stack_costs_what_cost_expects_of_its_least_replicas(deployed, f
             continue  # `cost` has the price of the next rung, a rehearsal has none and says so
         # a calendar reservation is there in this hour, and a share of the month in `cost`
         hourly = first.price.usd_per_hour if first.share < 1 else line.replica.value
-        replicas = line.served.minimum
+        replicas = line.served.replicas.min
         if line.served.shares:
             schedule = platform.models[line.served.model].replicas.schedule
             assert schedule is not None
             replicas = schedule.least_at(START)
-            assert replicas > line.served.minimum
+            assert replicas > line.served.replicas.min
         least[line.served.model] += hourly * replicas * IDLE_HOURS
     assert spent.by_model == pytest.approx(least, rel=0.01)

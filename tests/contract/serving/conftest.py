@@ -23,7 +23,7 @@ def args() -> dict[str, Any]:
         "model": "llama-8b",
         "namespace": "serving",
         "size": {"parameters_billion": 8.0},
-        "replicas": 2,
+        "replicas": {"min": 2, "max": 2},
         "rungs": [RESERVED, L4, L4_SPOT],
         "served_name": "llama-3.1-8b",
         "service_account": "llama-8b",

@@ -175,7 +175,7 @@ def test_an_update_frees_a_chip_before_it_asks_for_one(recorder, args, gpu_only)
     made = deployments(recorder, args)
     assert {d["spec"]["strategy"]["rollingUpdate"]["maxSurge"] for d in made.values()} == {0}
     recorder.registrations.clear()
-    alone = deployments(recorder, {**gpu_only, "replicas": 1})["llama-8b-gpu"]
+    alone = deployments(recorder, {**gpu_only, "replicas": {"min": 1, "max": 1}})["llama-8b-gpu"]
     assert alone["spec"]["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
 
 
@@ -217,7 +217,7 @@ def test_the_callers_provider_reaches_every_object(recorder, args):
 
 
 def test_numbers_of_other_languages_build_the_same_pods(recorder, args):
-    wire = {**args, "context": 8192.0, "replicas": 2.0}
+    wire = {**args, "context": 8192.0, "replicas": {"min": 2.0, "max": 4.0}}
     wire["size"] = {"parameters_billion": 8, "bits": 16.0}
     spec = pod(deployments(recorder, cast("Any", wire))["llama-8b-gpu"])
     assert "--max-model-len=8192" in spec["containers"][0]["args"]
@@ -241,7 +241,8 @@ def test_numbers_of_other_languages_build_the_same_pods(recorder, args):
         ({"settings": {"quantization": "gptq"}}, "settings.quantization.*on tpu-v6e, got 'gptq'"),
         ({"settings": {"kv_cache_dtype": "int3"}}, "settings.kvCacheDtype.*got 'int3'"),
         ({"settings": {"block_size": 7}}, "settings.blockSize.*got 7"),
-        ({"replicas": -1}, "replicas.*got -1"),
+        ({"replicas": {"min": -1, "max": 1}}, "replicas.min.*got -1"),
+        ({"replicas": {"min": 3, "max": 2}}, r"replicas.min.*must be at most max \(2\), got 3"),
         ({"rungs": []}, "rungs.*at least 1 entry, got 0"),
         ({"standby_replicas": -1}, "standbyReplicas.*got -1"),
         ({"task": "sing"}, "task.*generate, embed, image, video, predict, got 'sing'"),

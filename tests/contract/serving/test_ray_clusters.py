@@ -125,7 +125,7 @@ def test_a_cluster_is_suspended_until_its_weights_are_there(on_ray):
 
 
 def test_clusters_beyond_the_replicas_exist_without_pods_and_a_set_lists_all_in_order(on_ray):
-    plan = plan_of({**on_ray, "max_replicas": 4})
+    plan = plan_of({**on_ray, "replicas": {"min": 2, "max": 4}})
     clusters = deployments(plan)
     assert {kind: obj["spec"]["suspend"] for kind, obj in clusters.items()} == {
         "gpu-0": False,
@@ -148,7 +148,7 @@ def test_clusters_beyond_the_replicas_exist_without_pods_and_a_set_lists_all_in_
 
 
 def test_the_gate_opens_a_suspended_cluster_and_leaves_it_to_the_scaler(on_ray):
-    made = deployments(plan_of({**on_ray, "has_gate": True, "max_replicas": 3}))
+    made = deployments(plan_of({**on_ray, "has_gate": True, "replicas": {"min": 2, "max": 3}}))
     assert [obj["spec"]["suspend"] for obj in made.values()] == [True] * 3
     notes = [obj["metadata"]["annotations"] for obj in made.values()]
     assert [each[REPLICAS] for each in notes] == ["1", "1", "0"]
@@ -156,7 +156,7 @@ def test_the_gate_opens_a_suspended_cluster_and_leaves_it_to_the_scaler(on_ray):
 
 
 def test_what_gate_scaler_and_autoscaler_change_is_not_set_again(recorder, on_ray):
-    wanted: Any = {**on_ray, "max_replicas": 3}
+    wanted: Any = {**on_ray, "replicas": {"min": 2, "max": 3}}
     recorder.run(lambda: ModelServer("llama", wanted))
     ignored = {each.name: each.ignored for each in recorder.registrations if each.ignored}
     assert ignored == {
@@ -169,9 +169,7 @@ def test_what_gate_scaler_and_autoscaler_change_is_not_set_again(recorder, on_ra
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"max_replicas": 1}, "maxReplicas.*must be at least 2, got 1"),
-        ({"max_replicas": 3, "spanning": "ray"}, "maxReplicas.*must not be set unless spanning"),
-        ({"max_replicas": 1000, "model": "m" * 47}, "model.*53 characters"),
+        ({"replicas": {"min": 2, "max": 1000}, "model": "m" * 47}, "model.*53 characters"),
         ({"rungs": [SLICE]}, r"spanning.*must be ray, as rungs\[0\] is a TPU slice"),
         (
             {"rungs": [{**SLICE, "topology": "2x2"}, NODES]},

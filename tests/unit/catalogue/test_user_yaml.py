@@ -21,6 +21,20 @@ def test_loops_and_endless_nesting_are_refused(text: str, problem: str) -> None:
     assert problem in yaml_problem(caught.value)
 
 
+def bomb(lines: int) -> str:
+    """Return YAML in which each line repeats the one before nine times."""
+    rows = (f"- &a{at} [{', '.join([f'*a{at - 1}'] * 9)}]" for at in range(1, lines))
+    return "\n".join(["- &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1]", *rows, ""])
+
+
+def test_aliases_that_multiply_are_refused_before_anything_copies_them() -> None:
+    assert len(user_yaml(bomb(4))) == 4
+    with pytest.raises(yaml.YAMLError) as caught:
+        user_yaml(bomb(9))
+    problem = "aliases repeat more than 100,000 values at line 6, column"
+    assert problem in yaml_problem(caught.value)
+
+
 def test_an_anchor_beside_itself_is_a_copy() -> None:
     assert user_yaml("a: &one [1]\nb: *one\nc: {<<: &two {d: 2}, e: *two}\n") == {
         "a": [1], "b": [1], "c": {"d": 2, "e": {"d": 2}},

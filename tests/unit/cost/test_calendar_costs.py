@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from gke_inference.catalogue.rungs import check_rung
+from gke_inference.intent.replicas import ReplicaRange
 from infra.estimate.stack_cost import StackCost, stack_cost
 from infra.plan import resolve
 from infra.reading.load import parse
@@ -48,7 +49,7 @@ def test_a_month_has_the_hours_of_the_period_and_the_next_rung_for_the_rest(
     rungs: list[dict[str, Any]], each: float, most: float
 ) -> None:
     checked = tuple(check_rung(rung) for rung in rungs)
-    (line,) = bill([Served("m", "us-central1", checked, 2, 4)]).lines
+    (line,) = bill([Served("m", "us-central1", checked, ReplicaRange(min=2, max=4))]).lines
     assert line.minimum.value == pytest.approx(2 * each)
     assert line.maximum.value == pytest.approx(4 * most)
     assert line.first is not None

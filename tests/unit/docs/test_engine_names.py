@@ -27,10 +27,8 @@ _WORDS = {f"{name}{end}" for name in engine_names() for end in ("", "_cpu", "_gp
 _QUOTED = re.compile(rf"""["'](?:{"|".join(_WORDS)})["']""")
 ALLOWED = {
     "bench/*.py": "compares measurements of certain engines",
-    "components/gke_inference/personal/personal_worker.py": "runs the Python module of this name",
+    "components/gke_inference/personal/*.py": "trains with the image server, and in its image",
     "components/gke_inference/sizing/architectures.py": "a kind of architecture of the same name",
-    "infra/deploy/personal.py": "trains in the image of the image server",
-    "infra/plan/image_names.py": "as above",
     "planner/speed/errors.py": "titles of published measurements, some of which are of no server",
     "policies/rules/*.py": "the policy pack imports no record of engines, to start fast",
     "simulator/dialects/*.py": "simulated servers, each in files of its own, and their registry",

@@ -7,7 +7,7 @@ from graphlib import CycleError, TopologicalSorter
 import grimp
 import pytest
 
-from scripts.develop.structure import chains
+from scripts.develop.structure import chains, takes_platform
 from twin.host.paths import REPOSITORY
 
 
@@ -63,3 +63,7 @@ def test_a_walk_has_the_modules_of_every_chain_and_the_longest_one():
     modules, longest = chains(graph, "a", ("d",), ("x",))
     assert modules == set("abcde")
     assert longest == tuple("aced")
+
+
+def test_functions_take_the_record_that_they_need_and_seldom_the_whole_stack():
+    assert len([*takes_platform()]) <= 60

@@ -5,6 +5,7 @@ from datetime import date
 import pytest
 
 from gke_inference.catalogue.rungs import Rung, check_rung
+from gke_inference.intent.replicas import ReplicaRange
 from infra.estimate.cold_starts import starts
 from infra.estimate.stack_cost import served
 from infra.plan import resolve
@@ -21,7 +22,7 @@ def rung(provisioning: str, accelerator: str = "nvidia-l4") -> Rung:
 
 
 def one(*rungs: Rung, minimum: int = 1, maximum: int = 5) -> Served:
-    return Served("chat", "us-central1", rungs, minimum, maximum)
+    return Served("chat", "us-central1", rungs, ReplicaRange(min=minimum, max=maximum))
 
 
 def test_the_least_is_priced_on_the_first_rung_and_the_most_on_the_dearest():
@@ -42,14 +43,16 @@ def test_what_is_expected_lies_between_and_follows_the_share():
 
 
 def test_a_rung_without_a_price_is_missing_from_the_sum_once():
-    found = bill([Served("chat", "mars-north1", (rung("on-demand"),), 1, 2)] * 2)
+    found = bill(
+        [Served("chat", "mars-north1", (rung("on-demand"),), ReplicaRange(min=1, max=2))] * 2
+    )
     lacks = (Missing("nvidia-l4 x1 on-demand", "mars-north1"),)
     assert [found.total(field) for field in FIELDS] == [Amount(0.0, lacks)] * 3
     assert found.missing == lacks
 
 
 def test_no_replica_of_a_rung_without_a_price_costs_nothing_and_misses_nothing():
-    found = bill([Served("chat", "mars-north1", (rung("on-demand"),), 0, 2)])
+    found = bill([Served("chat", "mars-north1", (rung("on-demand"),), ReplicaRange(min=0, max=2))])
     assert found.total("minimum") == Amount(0.0)
 
 

@@ -51,7 +51,7 @@ ARGS: dict[str, Any] = {
     "model": "llama",
     "namespace": "serving",
     "size": {"parameters_billion": 8.0},
-    "replicas": 1,
+    "replicas": {"min": 1, "max": 1},
     "service_account": "llama",
     "weights": "gs://acme-models/llama-3.1-8b",
 }

@@ -53,7 +53,7 @@ def plan(name: str, rung: Any) -> Any:
         "model": f"llama-405b-{name}",
         "namespace": name,
         "size": {"parameters_billion": 405.9, "bits": 8},
-        "replicas": 1,
+        "replicas": {"min": 1, "max": 1},
         "served_name": "llama-3.1-405b",
         "service_account": "default",
         "weights": "gs://acme-models/llama-3.1-405b",

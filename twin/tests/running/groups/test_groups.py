@@ -43,7 +43,7 @@ def plan() -> Any:
         "model": "llama-70b",
         "namespace": NAMESPACE,
         "size": {"parameters_billion": 70.6},
-        "replicas": 1,
+        "replicas": {"min": 1, "max": 1},
         "served_name": "llama-3.1-70b",
         "service_account": "default",
         "weights": "gs://acme-models/llama-3.1-70b",

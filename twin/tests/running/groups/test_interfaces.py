@@ -33,7 +33,7 @@ def plan() -> Any:
         "model": "llama-405b",
         "namespace": NAMESPACE,
         "size": {"parameters_billion": 405.9},
-        "replicas": 1,
+        "replicas": {"min": 1, "max": 1},
         "served_name": "llama-3.1-405b",
         "service_account": "default",
         "weights": "gs://acme-models/llama-3.1-405b",
