@@ -8,6 +8,7 @@ import argparse
 import asyncio
 import json
 import os
+import random
 import sys
 import time
 from collections import Counter
@@ -20,6 +21,8 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
 STOCK = {"door": 3, "key": 40}
+MEAN_GAP_SECONDS = 2.0
+"""Time between an answer and the next question: an agent works with what it was told."""
 
 
 @dataclass
@@ -87,6 +90,7 @@ async def session(
                 await leave(agent, of, counts)
             await turn(agent, of, counts)
             counts["turns"] += 1
+            await asyncio.sleep(random.uniform(0, 2 * MEAN_GAP_SECONDS))  # noqa: S311 - a pause
         except Exception as error:  # noqa: BLE001 - any of the framework is a turn that was lost
             errors.append(f"{of.id}: {type(error).__name__}: {error}")
     return errors
