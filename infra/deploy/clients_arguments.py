@@ -211,6 +211,8 @@ def gate_args(
         service_account=GATE,
         teams={name: _team(team, gate.limits[name]) for name, team in clients.teams.items()},
     )
+    if gateway.fairness is not None and gateway.fairness.sessions is not None:
+        args["session_headers"] = list(gateway.fairness.sessions.headers)
     if clients.stream_idle_seconds is not None:
         args["stream_idle_seconds"] = clients.stream_idle_seconds
     if gate.clients.replaced:

@@ -86,6 +86,8 @@ def pickers_args(gateway: Gateway) -> PickersArgs:
         args["drain_seconds"] = gateway.picker_drain_seconds
     if gateway.fairness is not None and gateway.fairness.max_queued is not None:
         args["max_queued"] = gateway.fairness.max_queued
+    if gateway.fairness is not None and gateway.fairness.sessions is not None:
+        args["orders_sessions"] = True
     if gateway.next_picker is not None:
         following = gateway.next_picker
         args["next"] = {"line": following.line, "percent": following.percent}

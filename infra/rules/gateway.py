@@ -69,7 +69,19 @@ def _check_fairness(platform: Platform) -> Iterator[InputError]:
     is_shared = platform.layer is Layer.SERVING  # its clients are in the platform's stack
     if not is_shared and (platform.clients is None or not platform.clients.teams):
         yield InputError(where, "needs 'clients.teams': turns are taken by team")
+    sessions = platform.gateway.fairness.sessions
+    headers = () if sessions is None else sessions.headers
+    for at, header in enumerate(headers):
+        if header in headers[:at]:
+            path = join(where, "sessions", "headers", at)
+            yield InputError(path, "must not repeat a header", header, " twice")
     for name, model in platform.models.items():
+        if sessions is not None and model.routing is not None and model.routing.predicted_latency:
+            rule = (
+                f"must be false with {where}.sessions: both use the header 'x-llm-d-slo-ttft-ms',"
+                " one for the client's objective, the other for the order of a team's requests"
+            )
+            yield InputError(join("models", name, "routing", "predicted_latency"), rule)
         if model.disaggregated is not None:
             rule = "must not be set with gateway.fairness: the picker of two roles has no queues"
             yield InputError(join("models", name, "disaggregated"), rule)

@@ -8,6 +8,7 @@ from gke_inference.catalogue.load_balancing import HTTPS_PORT, REDIRECT_PORT
 from gke_inference.catalogue.pickers import GIE, PickerLineName
 from gke_inference.front.settings import ROUTER_CONCURRENCY, RouterConcurrency
 from gke_inference.gateway.settings import (
+    MOST_SESSION_HEADERS,
     TTL_SECONDS,
     UTILIZATION_PERCENT,
     DrainSeconds,
@@ -18,6 +19,7 @@ from gke_inference.gateway.settings import (
     RequestPercent,
     RequestsPerMinute,
     RouterReplicas,
+    SessionHeader,
     TtlSeconds,
     UtilizationPercent,
     WaitSeconds,
@@ -101,6 +103,24 @@ class Dns(Settings):
     """TTL of the records."""
 
 
+class FairSessions(Settings):
+    """Equal parts of the programs of a team, and of the sessions of a program.
+
+    A program is a key, the subject of a token, or the client certificates of a team. While no
+    replica has room, a request goes as if it had arrived a second later for each request that its
+    session has in flight, and for each other session of its program that has one.
+    """
+
+    headers: tuple[SessionHeader, ...] = Field(
+        default=("x-session-id", "x-claude-code-session-id", "x-session-affinity", "session-id"),
+        max_length=MOST_SESSION_HEADERS,
+    )
+    """Headers with the id of a session; the first one that a request has counts. A request without
+    one belongs to the session of its conversation, which is known by the system prompt and the
+    first message of the user. By default, a common name and those of Claude Code, OpenCode and
+    Codex."""
+
+
 class Fairness(Settings):
     """Turns of the teams at a full model.
 
@@ -115,6 +135,8 @@ class Fairness(Settings):
     max_queued: MostQueued | None = None
     """Maximum number of waiting requests of a priority; the picker rejects more with 429. By
     default, picker `llm-d-router` has 5,000 and `gie` no limit."""
+    sessions: FairSessions | None = None
+    """Turns within a team. By default, the requests of a team wait in order of arrival."""
 
 
 class NextPicker(Settings):

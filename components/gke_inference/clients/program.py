@@ -81,6 +81,8 @@ def document(
         found["models"] = models
     if "stream_idle_seconds" in args:
         found["stream_idle_seconds"] = args["stream_idle_seconds"]
+    if "session_headers" in args:
+        found["turns"] = {"session_headers": list(args["session_headers"])}
     if store is not None:
         found["store"] = store.settings()
     if args.get("batches", False):

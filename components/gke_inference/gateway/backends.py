@@ -186,8 +186,11 @@ class Backends:
     @property
     def _flow(self) -> FlowControl | None:
         seconds = self.args.get("fairness_wait_seconds")
-        most = self.args.get("pickers", {}).get("max_queued")
-        return None if seconds is None else FlowControl(int(seconds), most)
+        if seconds is None:
+            return None
+        pickers = self.args.get("pickers", {})
+        orders = pickers.get("orders_sessions", False)
+        return FlowControl(int(seconds), pickers.get("max_queued"), orders)
 
     @property
     def _edge(self) -> dict[str, Any]:

@@ -119,11 +119,19 @@ def _check_pickers(args: Mapping[str, Any], pickers: Mapping[str, Any]) -> None:
         _refuse("pickers.drainSeconds", f"needs line 'llm-d-router', got {GIE!r}")
     if "max_queued" in pickers and args.get("fairness_wait_seconds") is None:
         _refuse("pickers.maxQueued", "needs 'fairnessWaitSeconds': without it, nothing waits")
+    orders = pickers.get("orders_sessions", False)
+    if orders and args.get("fairness_wait_seconds") is None:
+        _refuse("pickers.ordersSessions", "needs 'fairnessWaitSeconds': without it, nothing waits")
     for at, model in enumerate(args["models"]):
         if "canary" in model and pickers.get("next") is not None:
             _refuse(f"models[{at}].canary", "must not be set with 'pickers.next'")
         if model.get("routing") and lines[0] == GIE:
             _refuse(f"models[{at}].routing", f"needs line 'llm-d-router', got {GIE!r}")
+        if orders and model.get("routing", {}).get("predicts_latency", False):
+            rule = (
+                "must be false with 'pickers.ordersSessions', which sets the header that it reads"
+            )
+            _refuse(f"models[{at}].routing.predictsLatency", rule)
 
 
 def _check_fairness(args: Mapping[str, Any], models: list[RoutedModel]) -> None:

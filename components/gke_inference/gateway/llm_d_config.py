@@ -124,12 +124,13 @@ def llm_d_config(
         "schedulingProfiles": profiles,
     }
     if flow is not None:
-        plugins += flow_plugins()
+        deciding_turns = flow_plugins(flow)
+        plugins += deciding_turns
         document["featureGates"] = ["flowControl"]
         document["flowControl"] = {
             "defaultPriorityBand": flow_band(flow),
             "defaultRequestTTL": f"{flow.max_wait_seconds}s",
-            "saturationDetector": {"pluginRef": flow_plugins()[-1]["type"]},
+            "saturationDetector": {"pluginRef": deciding_turns[-1]["type"]},
         }
     return yaml.safe_dump(document, sort_keys=False)
 

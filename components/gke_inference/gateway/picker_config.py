@@ -30,6 +30,9 @@ _BLOCK_TOKENS = 16
 # which is upstream's default: with that, the picker cannot tell them apart.
 _MOST_BLOCKS = 16_384
 _FAIRNESS = "round-robin-fairness-policy"
+_SESSIONS = "slo-deadline-ordering-policy"
+"""Orders the queue of a team by arrival and `x-slo-ttft-ms` (`x-llm-d-slo-ttft-ms`), in which a
+client gate puts how much later a request goes (docs/adr/0094-turns-of-programs-and-sessions.md)."""
 _DETECTOR = "utilization-detector"
 _FULL = "full-replicas"
 # A full replica lets requests of its prefixes wait for whole answers while others have room. With
@@ -56,6 +59,8 @@ class FlowControl:
     """Seconds after which the picker rejects a waiting request."""
     max_requests: int | None = None
     """Most waiting requests of a priority. Line `llm-d-router` only, whose default is 5,000."""
+    orders_sessions: bool = False
+    """Whether a client's queue has the order that a client gate gives it. Default: by arrival."""
 
 
 def picker_config(
@@ -91,7 +96,7 @@ def picker_config(
         "schedulingProfiles": [{"name": "default", "plugins": profile}],
     }
     if flow is not None:
-        plugins += flow_plugins()
+        plugins += flow_plugins(flow)
         document |= _flow_settings(flow)
     return yaml.safe_dump(document, sort_keys=False)
 
@@ -156,10 +161,11 @@ def _limit() -> Manifest:
     }
 
 
-def flow_plugins() -> list[Manifest]:
-    """Return the policy of turns and the detector of a full pool."""
+def flow_plugins(flow: FlowControl) -> list[Manifest]:
+    """Return the policies of turns, and at the end the detector of a full pool."""
     return [
         {"type": _FAIRNESS},
+        *([{"type": _SESSIONS}] if flow.orders_sessions else []),
         {
             "type": _DETECTOR,
             "parameters": {
@@ -188,9 +194,11 @@ def _flow_settings(flow: FlowControl) -> Manifest:
 def flow_band(flow: FlowControl) -> Manifest:
     """Return the template of the queues of a priority."""
     requests = {} if flow.max_requests is None else {"maxRequests": str(flow.max_requests)}
+    order = {"orderingPolicyRef": _SESSIONS} if flow.orders_sessions else {}
     return {
         "priority": 0,  # required, and without effect in the template of all priorities
         "fairnessPolicyRef": _FAIRNESS,
         "maxBytes": _QUEUED_BYTES,
+        **order,
         **requests,
     }

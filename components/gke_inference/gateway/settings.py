@@ -27,6 +27,7 @@ MostQueued = Annotated[int, Field(ge=1, le=100_000)]
 """Requests of a priority that wait in a picker at most."""
 SessionHeader = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,62}$")]
 """Lowercase name of a request header."""
+MOST_SESSION_HEADERS: Final = 8
 SessionIdleSeconds = Annotated[int, Field(ge=1, le=86_400)]
 """Time after which an unused session is forgotten."""
 RequestsPerSecond = Annotated[float, Field(gt=0, le=100_000)]
@@ -92,6 +93,10 @@ class PickersArgs(TypedDict):
     max_queued: NotRequired[MostQueued]
     """With `fairnessWaitSeconds`: requests of a priority that wait at most; a picker rejects more
     with 429. Default: 5,000 with line `llm-d-router`, and no limit with `gie`."""
+    orders_sessions: NotRequired[bool]
+    """With `fairnessWaitSeconds`: whether the waiting requests of a team go in the order that a
+    `ClientGate` with `sessionHeaders` gives them. Not with `routing.predictsLatency`, which reads
+    the same header. Default: false, in order of arrival."""
     next: NotRequired[NextPickerArgs]
     """Second picker for each pool, over the same replicas, with a share of the requests. Not with a
     canary. Default: none."""

@@ -81,7 +81,7 @@ def _tool(body: Json, *, has_auto_tools: bool) -> tuple[Json, bool] | None:
     functions = [each["function"] for each in tools]
     if choice == "auto":
         if has_auto_tools:
-            return None
+            return _chosen(functions, body)
         raise ApiError(
             400,
             '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be '
@@ -98,6 +98,24 @@ def _tool(body: Json, *, has_auto_tools: bool) -> tuple[Json, bool] | None:
         "The tool specified in `tool_choice` does not match any of the specified `tools`",
         param="tool_choice",
     )
+
+
+def _chosen(functions: list[Json], body: Json) -> tuple[Json, bool] | None:
+    """Return the function that the engine chooses to call; None if it answers with text.
+
+    A question of the user leads to one call of the first function whose arguments can be filled,
+    and its result to text, so that the loop of an agent has both and ends.
+    """
+    messages: list[Json] = body.get("messages") or []
+    if not messages or messages[-1].get("role") != "user":
+        return None
+    for function in functions:
+        try:
+            written(function.get("parameters") or {"type": "object"})
+        except ApiError:
+            continue
+        return function, True
+    return None
 
 
 def written(schema: Json) -> str:

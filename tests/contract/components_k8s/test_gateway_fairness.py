@@ -31,6 +31,14 @@ def test_the_queues_of_the_clients_take_turns_at_every_priority(recorder):
     assert {"type": "round-robin-fairness-policy"} in found["plugins"]
 
 
+def test_the_queue_of_a_client_is_in_the_order_that_its_gate_gives_it(recorder):
+    found = config(recorder, fairness_wait_seconds=5, pickers={"orders_sessions": True})
+    band = found["flowControl"]["defaultPriorityBand"]
+    assert band["orderingPolicyRef"] == "slo-deadline-ordering-policy"
+    assert band["fairnessPolicyRef"] == "round-robin-fairness-policy"
+    assert {"type": "slo-deadline-ordering-policy"} in found["plugins"]
+
+
 def test_a_replica_with_a_waiting_request_has_no_room(recorder):
     found = config(recorder, fairness_wait_seconds=5)
     detector = next(each for each in found["plugins"] if each["type"] == "utilization-detector")

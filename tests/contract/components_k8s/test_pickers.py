@@ -78,9 +78,10 @@ def test_the_longest_prefix_is_stated_because_the_default_takes_precedence_over_
 
 
 def test_queues_are_bounded_and_have_their_detector(recorder):
-    pickers = {"line": "llm-d-router", "max_queued": 500}
+    pickers = {"line": "llm-d-router", "max_queued": 500, "orders_sessions": True}
     found = config(recorder, setup(pickers=pickers, fairness_wait_seconds=5))["flowControl"]
     assert found["defaultPriorityBand"]["maxRequests"] == "500"
+    assert found["defaultPriorityBand"]["orderingPolicyRef"] == "slo-deadline-ordering-policy"
     assert found["defaultRequestTTL"] == "5s"
     assert found["saturationDetector"] == {"pluginRef": "utilization-detector"}
 
@@ -165,6 +166,15 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({}, {"pickers": {"line": "epp"}}, "pickers.line.*must be one of gie, llm-d-router, got 'epp'"),
     ({"canary": CANARY}, {"pickers": MOVE}, r"canary.*must not be set with 'pickers.next'"),
     ({"routing": {"session_header": "a"}}, {"pickers": {}}, r"routing.*needs line 'llm-d-router'"),
+    ({}, {"pickers": {"orders_sessions": True}}, "ordersSessions.*needs 'fairnessWaitSeconds'"),
+    (
+        {"routing": {"predicts_latency": True}},
+        {
+            "pickers": {"line": "llm-d-router", "orders_sessions": True},
+            "fairness_wait_seconds": 5,
+        },
+        "predictsLatency.*must be false with 'pickers.ordersSessions'",
+    ),
     (
         {"routing": {"predicts_latency": True}, "prefill_threshold_tokens": 5},
         {},

@@ -13,6 +13,7 @@ from infra.plan import resolve
 from infra.plan.clients import RegionLimits, limits_in
 from infra.reading.load import parse
 from infra.stack import ClientTeam, Model, TeamLimits
+from infra.stack.gateway import Fairness, FairSessions
 from infra.stack.models import Canary
 from infra.stack.problems import StackError
 from tests.contract.infra.broken_stacks import edited
@@ -29,7 +30,7 @@ def platform_with(base: str, clients: dict[str, Any]) -> Any:
 
 
 def with_teams() -> Any:
-    """Return prod with a team that has limits and kept answers; tests share it.
+    """Return prod with a team that has limits, turns and kept answers; tests share it.
 
     One region lacks one of the models, and one has a limit of its own.
     """
@@ -37,7 +38,9 @@ def with_teams() -> Any:
     team = {"requests_per_minute": 90, "regional": regional, "cached_answers": True}
     prod = platform_with("prod", {"cache": CACHE, "teams": {"assistant": team}})
     qwen = prod.models["qwen3-32b"].model_copy(update={"regions": ("us-central1", "europe-west4")})
-    return prod.model_copy(update={"models": {**prod.models, "qwen3-32b": qwen}})
+    turns = prod.gateway.model_copy(update={"fairness": Fairness(sessions=FairSessions())})
+    models = {**prod.models, "qwen3-32b": qwen}
+    return prod.model_copy(update={"gateway": turns, "models": models})
 
 
 def settings_of(recorder: Any) -> list[dict[str, Any]]:
@@ -180,6 +183,16 @@ def test_a_gate_knows_the_models_of_its_region_and_their_pools(deployed) -> None
     assert "qwen3-32b" not in found["asia-northeast1"]["pools"]
     assert found["us-central1"]["pools"]["sql"] == "llama-3-1-8b"
     assert "qwen3-embedding-0.6b" not in found["us-central1"]["pools"]
+
+
+def test_gates_and_pickers_of_all_regions_order_the_requests_of_a_team_by_session(deployed) -> None:
+    seen = deployed(with_teams())
+    headers = ["x-session-id", "x-claude-code-session-id", "x-session-affinity", "session-id"]
+    assert [one["turns"] for one in settings_of(seen)] == [{"session_headers": headers}] * 3
+    maps = [one.inputs["data"] for one in seen.all("kubernetes:core/v1:ConfigMap")]
+    pickers = [one["default-plugins.yaml"] for one in maps if "default-plugins.yaml" in one]
+    assert pickers
+    assert all("orderingPolicyRef: slo-deadline-ordering-policy" in one for one in pickers)
 
 
 def test_counters_that_are_local_need_no_store_and_no_api_for_one(deployed) -> None:

@@ -52,6 +52,7 @@ import (
 	"gke-inference/gateway/callout/internal/guard"
 	"gke-inference/gateway/callout/internal/identity"
 	"gke-inference/gateway/callout/internal/limits"
+	"gke-inference/gateway/callout/internal/turns"
 	"gke-inference/gateway/callout/internal/usage"
 	"gke-inference/gateway/internal/calls"
 	"gke-inference/gateway/internal/holding"
@@ -143,7 +144,7 @@ func run(o options) error {
 	})
 	processor := &extproc.Server{
 		Config: file.Current, Verifier: verifier, Limiter: limiter, Cache: answers, Metrics: metrics,
-		Records: usage.NewWriter(os.Stdout), Guards: guard.NewClient(),
+		Records: usage.NewWriter(os.Stdout), Guards: guard.NewClient(), Turns: turns.New(),
 		Hold: hold, Limits: o.Bodies, ForwardedHops: o.ForwardedHops, Hidden: o.hidden,
 	}
 	isReady := func() bool { return file.Current().Keys.Secret == "" || secret.Keys() != nil }

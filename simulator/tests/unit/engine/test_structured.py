@@ -145,6 +145,24 @@ def test_what_vllm_refuses_of_tools_is_refused(body: Any, message: str):
     assert json.loads(text)["error"]["message"].startswith(message)
 
 
-def test_a_server_that_may_choose_a_tool_may_also_answer_with_text():
+def test_a_server_that_may_choose_calls_a_tool_for_a_question_and_answers_its_result_with_text():
     flags = ("--enable-auto-tool-choice", "--tool-call-parser=hermes")
-    assert answered({"tools": TOOLS}, *flags)["message"]["content"]
+    asked = answered({"tools": TOOLS}, *flags)
+    (call,) = asked["message"]["tool_calls"]
+    assert (call["function"]["name"], asked["finish_reason"]) == ("cancel", "tool_calls")
+    messages = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": call["id"], "content": "done"},
+    ]
+    told = answered({"tools": TOOLS, "messages": messages}, *flags)["message"]
+    assert told["content"]
+    assert not told.get("tool_calls")
+
+
+def test_a_server_that_may_choose_answers_with_text_where_it_can_fill_no_arguments():
+    flags = ("--enable-auto-tool-choice", "--tool-call-parser=hermes")
+    plate = {"type": "object", "properties": {"p": {"type": "string", "pattern": "^A"}}}
+    tool = {"name": "park", "parameters": {**plate, "required": ["p"]}}
+    tools = [{"type": "function", "function": tool}]
+    assert answered({"tools": tools}, *flags)["message"]["content"]

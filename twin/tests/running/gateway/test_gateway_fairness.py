@@ -23,12 +23,13 @@ Queue = Callable[[], float]
 
 
 @pytest.fixture
-def queues(cluster: Cluster, eventually) -> Iterator[Callable[[str, int], Queue]]:
+def queues(cluster: Cluster, eventually) -> Iterator[Callable[..., Queue]]:
     """A function that puts a picker with queues in front of a pool, until the end of the test."""
     started: list[str] = []
 
-    def start(name: str, max_wait_seconds: int) -> Queue:
-        content = picker_config(has_adapters=False, flow=FlowControl(max_wait_seconds))
+    def start(name: str, max_wait_seconds: int, *, orders_sessions: bool = False) -> Queue:
+        flow = FlowControl(max_wait_seconds, orders_sessions=orders_sessions)
+        content = picker_config(has_adapters=False, flow=flow)
         page = f"http://127.0.0.1:{cluster.start_picker('llama', name, content=content)}/metrics"
         cluster.apply(pool("llama", name))
         started.append(name)
@@ -84,6 +85,35 @@ def test_a_client_that_waits_behind_many_requests_of_another_is_next_but_one(
     order = [headers.get("x-name") for headers in cluster.engines.headers[before:]]
     assert len(order) == MANY + 1
     assert order.index("quiet") <= 3  # the requests that go out together may overtake each other
+
+
+def test_a_session_of_a_team_goes_before_requests_that_another_one_sent_earlier_and_no_team_gains(
+    cluster, models, queues, eventually
+):
+    for address in models["llama"]:
+        cluster.engines.metrics[address] = SATURATED
+    waiting = queues("llama-sessions", 30, orders_sessions=True)
+
+    def send(team: str, name: str, later: int) -> int:
+        # what the gate sends: workloads/gateway/callout/internal/extproc/turns_test.go
+        return sent(team, **{"x-name": name, "x-slo-ttft-ms": str(1000 * later)})
+
+    with ThreadPoolExecutor(2 * MANY + 1) as clients:
+        answers = [clients.submit(send, "loud", "agent", number) for number in range(MANY)]
+        eventually(lambda: waiting() == MANY)
+        answers.append(clients.submit(send, "loud", "colleague", 0))
+        answers += [clients.submit(send, "quiet", "quiet", 9) for _ in range(MANY)]
+        eventually(lambda: waiting() == 2 * MANY + 1)
+        before = len(cluster.engines.headers)
+        cluster.engines.metrics.clear()
+        assert {each.result() for each in answers} == {200}
+    order = [headers.get("x-name") for headers in cluster.engines.headers[before:]]
+    assert sorted(order) == ["agent"] * MANY + ["colleague"] + ["quiet"] * MANY
+    # the agent's first, the colleague's, and one of the other team after each of them; requests
+    # that go out together may overtake each other
+    assert order.index("colleague") <= 5
+    first = order[: MANY + 1]
+    assert abs(first.count("quiet") - MANY / 2) <= 3, "teams take turns whatever their requests say"
 
 
 def test_every_priority_is_served_and_the_higher_one_first(

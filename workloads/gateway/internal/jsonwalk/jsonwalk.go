@@ -21,6 +21,9 @@ func New(doc []byte) (*Cursor, bool) {
 	return &Cursor{doc: doc}, json.Valid(doc) // Valid also limits the depth, and so the recursion
 }
 
+// Known returns a cursor at the start of a document that is known to be valid JSON.
+func Known(doc []byte) *Cursor { return &Cursor{doc: doc} }
+
 // Kind returns the first byte of the value at the cursor: one of `{["tfn` or, for a number, another one.
 func (c *Cursor) Kind() byte {
 	for c.doc[c.at] == ' ' || c.doc[c.at] == '\t' || c.doc[c.at] == '\n' || c.doc[c.at] == '\r' {

@@ -48,6 +48,7 @@ func (c *Config) check() error {
 	}
 	checks := []func() error{
 		c.checkPrices, c.checkTeams, c.checkGuards, c.checkJWT, c.checkCertificates, c.checkStore, c.checkCache,
+		c.checkTurns,
 	}
 	for _, check := range checks {
 		if err := check(); err != nil {

@@ -39,6 +39,8 @@ type Config struct {
 	JWT            []JWT
 	Store          *Store
 	Cache          *Cache
+	// Turns is nil if the requests of a team wait in the order of their arrival.
+	Turns *Turns
 	// Certificates is nil if clients have none.
 	Certificates *Certificates
 }
@@ -109,6 +111,7 @@ type document struct {
 	JWT       []json.RawMessage          `json:"jwt"`
 	Store     json.RawMessage            `json:"store"`
 	Cache     json.RawMessage            `json:"cache"`
+	Turns     json.RawMessage            `json:"turns"`
 
 	Certificates json.RawMessage `json:"certificates"`
 }
@@ -168,6 +171,12 @@ func (c *Config) decodeParts(found *document) error {
 	if len(found.Certificates) > 0 {
 		c.Certificates = &Certificates{}
 		if err := settings.Decode("certificates", found.Certificates, c.Certificates); err != nil {
+			return err
+		}
+	}
+	if len(found.Turns) > 0 {
+		c.Turns = &Turns{}
+		if err := settings.Decode("turns", found.Turns, c.Turns); err != nil {
 			return err
 		}
 	}

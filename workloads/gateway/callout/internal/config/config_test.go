@@ -116,6 +116,10 @@ func TestABadFileIsRefusedInOneLine(t *testing.T) {
 			`certificates.teams: must have identities spiffe://..., dns:NAME or sha256:HEX, got "cn=a"`},
 		{"replicas: 3", "replicas: 3\ncertificates: {from: [10.3.0.0/24], teams: {dns:a: nobody}}",
 			`certificates.teams.dns:a: must be a team of the file, got "nobody"`},
+		{"replicas: 3", "replicas: 3\nturns: {session_headers: [X-Session]}",
+			`turns.session_headers[0]: must be the lowercase name of another header, got "X-Session"`},
+		{"replicas: 3", "replicas: 3\nturns: {session_headers: [a, a]}",
+			`turns.session_headers[1]: must be the lowercase name of another header, got "a"`},
 		{"replicas: 3", "replicas: 3\n\tx", "found a tab character"},
 		{"batch", "Not Kubernetes", `teams.research.objective: must be the name of an InferenceObjective`},
 	} {

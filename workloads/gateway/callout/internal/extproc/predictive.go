@@ -142,5 +142,7 @@ func (e *exchange) predict(model string, now time.Time) error {
 		return openai.RateLimited("requests", budget.RequestsPerMinute, e.decision.Retry)
 	}
 	e.decided, e.sent = true, time.Now()
-	return e.stream.Send(calls.RequestHeaders(upstreamMutation(e.headers, e.config, e.caller.Team, "")))
+	mutation := upstreamMutation(e.headers, e.config, e.caller.Team, "")
+	e.takeTurn(mutation)
+	return e.stream.Send(calls.RequestHeaders(mutation))
 }

@@ -14,6 +14,7 @@ import (
 	"gke-inference/gateway/callout/internal/identity"
 	"gke-inference/gateway/callout/internal/limits"
 	"gke-inference/gateway/callout/internal/openai"
+	"gke-inference/gateway/callout/internal/turns"
 	"gke-inference/gateway/callout/internal/usage"
 	"gke-inference/gateway/internal/apierror"
 	"gke-inference/gateway/internal/calls"
@@ -57,7 +58,9 @@ type exchange struct {
 
 	decision    limits.Decision
 	reservation *limits.Reservation
-	reuse       reuse
+	// place is that of a request that was passed on, in the queue of its team.
+	place *turns.Place
+	reuse reuse
 
 	status int
 	answer *openai.Response
@@ -287,6 +290,9 @@ func (e *exchange) decide(isBodyEnd bool) error {
 	}
 	objective := e.config.ObjectiveOf(e.sender, e.request.Model)
 	mutation := upstreamMutation(e.headers, e.config, e.caller.Team, objective)
+	if e.kind == prompt {
+		e.takeTurn(mutation)
+	}
 	if e.guarded.isMasked || isSalted || e.insteadOf != "" {
 		mutation.RemoveHeaders = append(mutation.RemoveHeaders, contentLength)
 	}

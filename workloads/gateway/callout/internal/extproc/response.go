@@ -207,6 +207,7 @@ func (e *exchange) finish(isComplete bool) {
 		return
 	}
 	e.finished = true
+	e.place.Leave()
 	if e.isStreaming { // the gateway may take longer to send the rest to the client
 		e.isStreaming, e.deadline = false, nil
 	}

@@ -22,6 +22,7 @@ import (
 	"gke-inference/gateway/callout/internal/identity"
 	"gke-inference/gateway/callout/internal/limits"
 	"gke-inference/gateway/callout/internal/openai"
+	"gke-inference/gateway/callout/internal/turns"
 	"gke-inference/gateway/callout/internal/usage"
 	"gke-inference/gateway/internal/calls"
 	"gke-inference/gateway/internal/holding"
@@ -44,6 +45,8 @@ type Server struct {
 	Hold *holding.Hold
 	// Limits are those of the bodies.
 	Limits holding.Settings
+	// Turns has the requests in flight, by which those of a team wait in turn.
+	Turns *turns.Counter
 	// Rates are the measured speeds of the models.
 	Rates tokens.Rates
 	// ForwardedHops is the client's position in X-Forwarded-For, counted from the end.

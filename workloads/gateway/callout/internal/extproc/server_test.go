@@ -27,6 +27,7 @@ import (
 	"gke-inference/gateway/callout/internal/guard"
 	"gke-inference/gateway/callout/internal/identity"
 	"gke-inference/gateway/callout/internal/limits"
+	"gke-inference/gateway/callout/internal/turns"
 	"gke-inference/gateway/callout/internal/usage"
 	"gke-inference/gateway/internal/calls"
 	"gke-inference/gateway/internal/holding"
@@ -109,7 +110,7 @@ func gatewayLimited(
 	extproc.RegisterExternalProcessorServer(server, &Server{
 		Config: func() *config.Config { return c }, Verifier: identity.NewVerifier(keys),
 		Limiter: limits.New(func() {}), Metrics: metrics, Records: usage.NewWriter(written),
-		Hold: hold, Limits: bodies, ForwardedHops: 2, Guards: guard.NewClient(),
+		Hold: hold, Limits: bodies, ForwardedHops: 2, Guards: guard.NewClient(), Turns: turns.New(),
 		Hidden: calls.Names{"endpoint-load-metrics", "server"},
 	})
 	listener := bufconn.Listen(1 << 20)
