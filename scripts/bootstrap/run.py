@@ -190,7 +190,7 @@ def merge(
 def _prepared(found: automation.Deployment) -> dict[str, StackSettings]:
     """Return the settings of the stacks that a project is prepared for, from its state."""
     resources: list[dict[str, Any]] = (found.deployment or {}).get("resources") or []
-    outputs = next(
+    outputs: dict[str, Any] = next(
         (each.get("outputs") or {} for each in resources if each["type"] == _STACK_TYPE), {}
     )
     values: dict[str, Any] = outputs.get(program.PREPARED) or {}
