@@ -205,7 +205,8 @@ class Container:
             self.state = {"terminated": ended}
             return
         self.last_state = {"terminated": ended}
-        if ran > self.rules.scaled("agent.restart.reset"):
+        floor = self.rules.seconds("agent.restart.reset-floor")
+        if ran > max(floor, self.rules.scaled("agent.restart.reset")):
             self._backoff = 0.0
         self._back_off()
 

@@ -162,6 +162,17 @@ def test_a_container_that_fails_startup_or_liveness_is_killed_and_restarted(
     assert container.last_state["terminated"]["exitCode"] == 128 + signal.SIGTERM
 
 
+def test_a_container_that_fails_after_a_slow_start_backs_off_on_a_fast_twin_too(
+    make: Callable[..., Container],
+):
+    container = make(FAILS)
+    until(container, lambda: container.restarts == 1 and container.running_since is not None)
+    assert container.running_since is not None
+    container.running_since -= 20  # of real time
+    until(container, lambda: container.restarts == 2)
+    assert container.status()["state"]["waiting"]["reason"] == "CrashLoopBackOff"
+
+
 def test_a_failing_container_backs_off_longer_each_time(make: Callable[..., Container]):
     container = make(FAILS)
     until(container, lambda: container.restarts == 3)
