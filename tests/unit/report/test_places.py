@@ -84,8 +84,8 @@ def test_a_region_says_what_runs_there_and_what_stands_by(stack):
     assert first.cluster == "acme-prod-us-central1"
     assert [roles[0].model for roles in first.models] == list(platform.models)
     main, beside = first.models[0]
-    assert (main.role, main.minimum, main.maximum) == ("serve", 2, 12)
-    assert (beside.role, beside.minimum, beside.maximum) == ("standby", 1, 1)
+    assert (main.role, main.replicas.min, main.replicas.max) == ("serve", 2, 12)
+    assert (beside.role, beside.replicas.min, beside.replicas.max) == ("standby", 1, 1)
     assert "qwen3-32b" not in [roles[0].model for roles in last.models]
 
 
