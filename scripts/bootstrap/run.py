@@ -190,11 +190,12 @@ def merge(
 def _prepared(found: automation.Deployment) -> dict[str, StackSettings]:
     """Return the settings of the stacks that a project is prepared for, from its state."""
     resources: list[dict[str, Any]] = (found.deployment or {}).get("resources") or []
-    outputs: dict[str, Any] = next(
-        (each.get("outputs") or {} for each in resources if each["type"] == _STACK_TYPE), {}
-    )
-    values: dict[str, Any] = outputs.get(program.PREPARED) or {}
-    return {name: StackSettings.from_dict(each) for name, each in values.items()}
+    for each in resources:
+        if each["type"] == _STACK_TYPE:
+            outputs: dict[str, Any] = each.get("outputs") or {}
+            values: dict[str, Any] = outputs.get(program.PREPARED) or {}
+            return {name: StackSettings.from_dict(value) for name, value in values.items()}
+    return {}
 
 
 def _settled(stack: automation.Stack, found: automation.Deployment) -> automation.Deployment:
