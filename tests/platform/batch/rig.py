@@ -26,6 +26,8 @@ def stack(folder: Path) -> Path:
     scaling = {"scale_in_delay_seconds": 5, "scale_in_every_seconds": 5}
     models[RAY_MODEL]["replicas"] = {"min": 2, "max": 3, **scaling}
     models[RAY_MODEL]["autoscaling"] = {"running_requests": 8}
+    digests = whole["config"]["gke-inference:platform"]["images"]["digests"]
+    digests["batch"] = digests["body-router"]
     file.write_text(yaml.safe_dump(whole, sort_keys=False))
     return file
 
