@@ -12,9 +12,12 @@ from scripts.backend.twin_leftovers import leftovers
 from scripts.shared.model_client import stream_chat
 from simulator.traffic import Outcome
 from tests.platform.batch.rig import RAY_MODEL
+from tests.platform.faults.conftest import say
 from tests.platform.faults.rig import NAMESPACE, Load, counts, silent_losses, wait_for
 
 pytestmark = pytest.mark.needs_tools
+
+__all__ = ["say"]
 
 NAME = "llama-3-1-405b-gpu"
 HOSTS = 2
