@@ -18,12 +18,11 @@ import pytest
 GROUPS = (
     "tests/platform/whole/",
     "tests/diffusion/",
+    "tests/platform/batch/",
     "twin/tests/running/gateway/",
     "tests/preview/",
-    "tests/platform/faults/test_ray_clusters.py",
     "twin/tests/running/queues/",
     "twin/tests/running/agent/",
-    "tests/platform/batch/",
     "tests/platform/bootstrap/",
     "tests/platform/faults/test_pictures.py",
     "twin/tests/running/kubernetes/",

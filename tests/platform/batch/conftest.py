@@ -1,17 +1,24 @@
-"""Platform for the tests of batches: two replicas on TPUs, and one on a spot machine."""
+"""Platform of the tests here: two replicas on TPUs, one on a spot machine, and Ray clusters."""
 
 import pytest
 
-from tests.platform.batch.rig import EXAMPLE
+from tests.platform.batch.rig import MODEL, stack
 from tests.platform.faults.rig import NO_L4, NO_OTHER_TPU, TPU, Platform
 
 
 @pytest.fixture(scope="package")
-def platform(tmp_path_factory):
-    made = Platform(tmp_path_factory.mktemp("batch"), EXAMPLE)
+def whole(tmp_path_factory):
+    file = stack(tmp_path_factory.mktemp("stack"))
+    made = Platform(tmp_path_factory.mktemp("batch"), file, None)
     try:
         made.bring_up(TPU, NO_OTHER_TPU, NO_L4)
-        made.settle()
         yield made
     finally:
         made.close()
+
+
+@pytest.fixture(scope="package")
+def platform(whole):
+    made = whole.of(MODEL)
+    made.settle()
+    return made

@@ -5,12 +5,31 @@ from pathlib import Path
 from typing import Any
 
 import openai
+import yaml
 
+from tests.platform.faults.rig import together
 from twin.host.paths import REPOSITORY, TwinPaths
 
-EXAMPLE = REPOSITORY / "docs" / "examples" / "batch" / "Pulumi.batch.yaml"
-MODEL = "llama-3.1-8b"
+_EXAMPLES = REPOSITORY / "docs" / "examples"
+_BATCH = _EXAMPLES / "batch" / "Pulumi.batch.yaml"
+_RAY = _EXAMPLES / "ray" / "Pulumi.ray.yaml"
+MODEL, RAY_MODEL = "llama-3.1-8b", "llama-3.1-405b"
 CHAT = "/v1/chat/completions"
+
+
+def stack(folder: Path) -> Path:
+    """Write the example of batches with the model of the one with Ray, and replicas of both."""
+    file = together(folder, _BATCH, _RAY, "capacity", "images", "models")
+    whole = yaml.safe_load(file.read_text())
+    models = whole["config"]["gke-inference:platform"]["models"]
+    models[MODEL]["replicas"] = {"min": 3, "max": 3, "standby": 0}
+    scaling = {"scale_in_delay_seconds": 5, "scale_in_every_seconds": 5}
+    models[RAY_MODEL]["replicas"] = {"min": 2, "max": 3, **scaling}
+    models[RAY_MODEL]["autoscaling"] = {"running_requests": 8}
+    digests = whole["config"]["gke-inference:platform"]["images"]["digests"]
+    digests["batch"] = digests["body-router"]
+    file.write_text(yaml.safe_dump(whole, sort_keys=False))
+    return file
 
 
 def client(url: str) -> openai.OpenAI:

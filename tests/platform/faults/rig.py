@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from copy import copy
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -150,19 +151,27 @@ class Platform:
         self,
         folder: Path,
         file: Path = LOCAL,
-        replicas: str = "{min: 3, max: 3, standby: 0}",
+        replicas: str | None = "{min: 3, max: 3, standby: 0}",
         speed: float = SPEED,
     ) -> None:
         self.paths = TwinPaths(folder / "twin")
         self.engine = Engine(self.paths, speed)
-        found = file.read_text()
-        text = re.sub(r"replicas: \{.*\}", f"replicas: {replicas}", found)
-        assert text != found
+        text = file.read_text()
+        if replicas is not None:
+            text, number = re.subn(r"replicas: \{.*\}", f"replicas: {replicas}", text)
+            assert number
         self.stack = file.name.removeprefix("Pulumi.").removesuffix(".yaml")
         self.model = next(iter(yaml.safe_load(text)["config"]["gke-inference:platform"]["models"]))
         self.project = scratch_project(folder, self.stack, text)
         self._state = {**backend(folder), **_ONE_CHECKPOINT}
         self.url = ""
+        self._only: str | None = None
+
+    def of(self, model: str) -> "Platform":
+        """Return this platform, asked about one of its models."""
+        made = copy(self)
+        made.model, made._only = model, model.replace(".", "-")
+        return made
 
     def bring_up(
         self,
@@ -213,7 +222,8 @@ class Platform:
 
     def ready(self) -> list[str]:
         """Names of the replicas that are ready."""
-        return [p.pod for p in placements(of_twin(self.paths)) if p.state == "ready"]
+        found = [p for p in placements(of_twin(self.paths)) if p.state == "ready"]
+        return [p.pod for p in found if self._only in (None, p.model)]
 
     def settle(self, replicas: int = 3) -> None:
         """Wait until so many replicas are ready, nothing is on its way, and one has answered."""

@@ -22,7 +22,7 @@ from tests.platform.faults.rig import (
 from twin.host.paths import REPOSITORY
 from twin.world.capacity import StockLine
 
-# the short form is twin/tests/running/groups; test_ray_clusters.py has a platform of several hosts
+# the short form is twin/tests/running/groups; tests/platform/batch has Ray clusters
 pytestmark = [pytest.mark.needs_tools, pytest.mark.soak]
 
 FILE = REPOSITORY / "docs" / "examples" / "multi-host" / "Pulumi.slices.yaml"

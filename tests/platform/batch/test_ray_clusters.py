@@ -6,19 +6,19 @@ import signal
 import time
 
 import pytest
+import yaml
 
 from scripts.backend.twin_leftovers import leftovers
 from scripts.shared.model_client import stream_chat
 from simulator.traffic import Outcome
-from tests.platform.faults.rig import NAMESPACE, Load, Platform, counts, silent_losses, wait_for
-from twin.host.paths import REPOSITORY
-from twin.world.capacity import StockLine
+from tests.platform.batch.rig import RAY_MODEL
+from tests.platform.faults.conftest import say
+from tests.platform.faults.rig import NAMESPACE, Load, counts, silent_losses, wait_for
 
 pytestmark = pytest.mark.needs_tools
 
-FILE = REPOSITORY / "docs" / "examples" / "ray" / "Pulumi.ray.yaml"
-REPLICAS = """{min: 2, max: 3, scale_in_delay_seconds: 5, scale_in_every_seconds: 5}
-        autoscaling: {running_requests: 8}"""
+__all__ = ["say"]
+
 NAME = "llama-3-1-405b-gpu"
 HOSTS = 2
 CLUSTERS = f"/apis/ray.io/v1/namespaces/{NAMESPACE}/rayclusters"
@@ -32,14 +32,10 @@ LAST = f"{NAME}-2"
 
 
 @pytest.fixture(scope="module")
-def platform(tmp_path_factory):
-    made = Platform(tmp_path_factory.mktemp("ray"), FILE, REPLICAS)
-    try:
-        made.bring_up(StockLine(zone="*", accelerator="nvidia-h100-80gb", chips="unlimited"))
-        made.settle(2 * HOSTS)
-        yield made
-    finally:
-        made.close()
+def platform(whole):
+    made = whole.of(RAY_MODEL)
+    made.settle(2 * HOSTS)
+    return made
 
 
 def members(platform):
@@ -170,7 +166,9 @@ def test_a_worker_that_dies_ends_its_cluster_and_the_other_answers_until_it_is_b
 def test_a_change_makes_every_cluster_anew(platform):
     file = platform.project / "stacks" / f"Pulumi.{platform.stack}.yaml"
     before = members(platform)
-    file.write_text(file.read_text().replace("context: 8192", "context: 4096"))
+    stack = yaml.safe_load(file.read_text())
+    stack["config"]["gke-inference:platform"]["models"][RAY_MODEL]["context"] = 4096
+    file.write_text(yaml.safe_dump(stack))
     platform.up()
     platform.settle(2 * HOSTS)
     after = members(platform)
