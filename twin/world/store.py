@@ -18,6 +18,9 @@ from twin.wire.property_values import Json
 
 Status = Literal["creating", "ready", "updating", "deleting"]
 _BUSY_SECONDS = 30.0
+_TICK_NS = 50_000_000
+"""Age from which the time of a file tells a later write apart. Linux before 6.13 gives files the
+time of its last tick, which can be 10 ms old: two writes in a tick look alike."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS resources (
   type TEXT NOT NULL, id TEXT NOT NULL, name TEXT NOT NULL, project TEXT NOT NULL,
@@ -314,24 +317,25 @@ class Listing:
         if not self._file.exists():
             self._mark, self._found = None, []
             return []
+        now = time.time_ns()
         mark = self._written()  # before reading: a change meanwhile is read the next time
         if mark != self._mark:
             store = Store(self._file)
             self._prepare(store)
             self._found = store.all(self._types)
-            self._mark = mark
+            self._mark = mark if all(now - each[0] > _TICK_NS for each in mark) else None
         return self._found
 
-    def _written(self) -> object:
+    def _written(self) -> list[tuple[int, int, int]]:
         """Return what a write changes: the file, or the log before it gets into the file."""
         log = self._file.with_name(f"{self._file.name}-wal")
-        return tuple(_written(each) for each in (self._file, log))
+        return [each for file in (self._file, log) if (each := _written(file)) is not None]
 
 
 def _written(file: Path) -> tuple[int, int, int] | None:
-    """Return what tells versions of a file apart; None for a file without content."""
+    """Return what tells versions of a file apart, its time first; None for one without content."""
     try:
         found = file.stat()
     except FileNotFoundError:
         return None
-    return (found.st_ino, found.st_mtime_ns, found.st_size) if found.st_size else None
+    return (found.st_mtime_ns, found.st_ino, found.st_size) if found.st_size else None
