@@ -105,7 +105,7 @@ def main(folder: Path) -> None:
         if context.spec.autopilot:
             warden.start(context)
         ray = RayOperator(context)
-        bootstrap.install(context, stop, ray.kinds(stop))
+        bootstrap.install(context, stop, ray.kinds())
         threads = [
             threading.Thread(target=_keep_running, args=(part, stop), name=type(part).__name__)
             for part in _controllers(context, ray)

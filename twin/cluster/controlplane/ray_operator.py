@@ -13,7 +13,7 @@ from twin.cluster.base.context import ClusterContext
 from twin.cluster.controlplane import bootstrap
 from twin.host import processes
 from twin.host.ports import free_port
-from twin.toolchain import share, wait_for
+from twin.toolchain import missing, needed_by, share, wait_for
 from twin.wire.property_values import get_path
 from twin.world.store import list_resources
 
@@ -39,9 +39,13 @@ class RayOperator:
         self._name = process_name(ctx.dir)
         self._is_installed = False
 
-    def kinds(self, stop: threading.Event) -> list[Path]:
-        """Return the folders of kinds that a cluster with the add-on has once it is ready."""
-        self._is_installed = self._is_enabled() and wait_for(_TOOL, stop)
+    def kinds(self) -> list[Path]:
+        """Return the folders of kinds that a cluster with the add-on has once it is ready.
+
+        None without KubeRay, as in a first deployment with plain `pulumi`: the cluster does not
+        wait for it, and `run` installs its kinds later.
+        """
+        self._is_installed = self._is_enabled() and not missing(needed_by(_TOOL))
         return [share(_CRDS)] if self._is_installed else []
 
     def run(self, stop: threading.Event) -> None:
