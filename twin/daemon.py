@@ -19,7 +19,7 @@ from typing import Any
 from twin.cluster import lifecycle as clusters
 from twin.host import processes
 from twin.host.locks import exclusive
-from twin.host.paths import TwinPaths
+from twin.host.paths import REPOSITORY, TwinPaths
 from twin.host.pki import make_twin_pki
 from twin.logs import keep_short
 from twin.model_providers import server as model_providers
@@ -73,14 +73,17 @@ def code_digest(top: Path = Path(__file__).parent) -> str:
 
 
 def ports(paths: TwinPaths) -> dict[str, int] | None:
-    """Return the running daemon's ports by provider; None if no daemon with this code runs."""
+    """Return the running daemon's ports by provider; None if no daemon with this code runs.
+
+    One whose checkout was removed could start no other process.
+    """
     if processes.pid_of(paths, NAME) is None:
         return None
     try:
         state: dict[str, Any] = json.loads(paths.daemon_file.read_text())
     except (FileNotFoundError, ValueError):
         return None
-    if state.get("code") != code_digest():
+    if not Path(str(state.get("checkout"))).is_dir() or state.get("code") != code_digest():
         return None
     return {"gcp": int(state["gcp"]), "kubernetes": int(state["kubernetes"])}
 
@@ -165,7 +168,8 @@ def _serve(paths: TwinPaths) -> None:
     gcp_server, gcp_port = cloud.serve(paths)
     kubernetes_server, kubernetes_port = kubernetes.serve(paths)
     partial = paths.daemon_file.with_suffix(".tmp")
-    partial.write_text(json.dumps({"gcp": gcp_port, "kubernetes": kubernetes_port, "code": code}))
+    about = {"code": code, "checkout": str(REPOSITORY)}
+    partial.write_text(json.dumps({"gcp": gcp_port, "kubernetes": kubernetes_port, **about}))
     partial.replace(paths.daemon_file)
     beside = {
         "logs": functools.partial(keep_short, paths),

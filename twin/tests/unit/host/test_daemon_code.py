@@ -1,12 +1,16 @@
 """Which daemon a command uses: one that runs the same code, whichever checkout started it."""
 
+import json
 import os
 import shutil
 from pathlib import Path
 
 import pytest
 
+from twin import daemon
 from twin.daemon import code_digest
+from twin.host import processes
+from twin.host.paths import TwinPaths
 
 
 @pytest.fixture
@@ -35,3 +39,18 @@ def test_a_changed_a_moved_and_a_new_file_are_other_code(code: Path):
     (code / "new.py").write_text("")
     found.append(code_digest(code))
     assert len(set(found)) == 4
+
+
+def test_a_daemon_whose_checkout_was_removed_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(processes, "pid_of", lambda *_: os.getpid())
+    checkout, paths = tmp_path / "checkout", TwinPaths(tmp_path / "twin")
+    for folder in (checkout, paths.root):
+        folder.mkdir()
+    ports = {"gcp": 1, "kubernetes": 2}
+    about = {"code": code_digest(), "checkout": str(checkout)}
+    paths.daemon_file.write_text(json.dumps({**ports, **about}))
+    assert daemon.ports(paths) == ports
+    checkout.rmdir()
+    assert daemon.ports(paths) is None
