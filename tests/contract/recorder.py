@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import Executor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -188,7 +188,8 @@ def event_loop() -> asyncio.AbstractEventLoop:
 
     The SDK gives each call to a thread, as a real engine lets it wait; a recorder never does.
     """
-    loop = _AtOnce()
+    loop = asyncio.new_event_loop()
+    loop.set_default_executor(_AtOnce(max_workers=1))
     loop.set_task_factory(_unlisted_once_done)
     return loop
 
@@ -206,16 +207,13 @@ def _unlisted_once_done(
     return task
 
 
-class _AtOnce(asyncio.SelectorEventLoop):
-    """Does what it is to give to a thread before it returns."""
+class _AtOnce(ThreadPoolExecutor):
+    """Does what it is given before it returns."""
 
-    def run_in_executor(
-        self, executor: Executor | None, func: Callable[..., Any], *args: Any
-    ) -> asyncio.Future[Any]:
-        del executor
-        future: asyncio.Future[Any] = self.create_future()
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
         try:
-            future.set_result(func(*args))
+            future.set_result(fn(*args, **kwargs))
         except Exception as error:  # noqa: BLE001 - it is raised where the result is awaited
             future.set_exception(error)
         return future

@@ -1,9 +1,8 @@
 """Shortcuts in the SDK's conversions of inputs and outputs.
 
 The SDK (pulumi 3.272, `runtime/rpc.py`) asks of each text and number inside an input whether it is
-one of ten kinds of object, takes the type of each property apart again for each resource, waits for
-four futures for each property, and has a callback for each output. With 831 resources, this took a
-third of a program's time.
+one of ten kinds of object, takes the type of each property apart again for each resource, and waits
+for four futures for each property. With 831 resources, this took a fifth of a program's time.
 """
 
 import asyncio
@@ -19,7 +18,6 @@ _contains: Any = _rpc.contains_unknowns
 _deserialize: Any = _rpc.deserialize_property
 _transfer: Any = _rpc.transfer_properties
 _translate: Any = _rpc.translate_output_properties
-_from_input: Any = _output.Output.from_input
 _unwrap: Any = _types.unwrap_type
 _unwrap_optional: Any = _types.unwrap_optional_type
 
@@ -27,8 +25,6 @@ _PLAIN = frozenset({str, bool, int, float, type(None)})
 """Types of values that are sent and received as they are. A subclass, such as an enum, is not."""
 _KEPT = frozenset({str, bool, int, type(None)})
 """Those whose values no plain type changes: a float becomes an int if its property is one."""
-_DEEPEST = 100
-"""Nesting up to which values are looked through here; the SDK's own function ends in a circle."""
 _BY_CLASS = (
     "input_type_py_to_pulumi_names",
     "resource_pulumi_to_py_names",
@@ -45,7 +41,6 @@ def convert_quickly() -> None:
     _rpc.deserialize_property = _deserialized
     _rpc.transfer_properties = _transferred
     _rpc.translate_output_properties = _translated
-    _output.Output.from_input = staticmethod(_prompt)
     _types.unwrap_type = _once_per_type(_unwrap)
     _types.unwrap_optional_type = _once_per_type(_unwrap_optional)
     for name in _BY_CLASS:
@@ -70,19 +65,12 @@ async def _serialized(
     if not return_protobuf_value:
         if kind in _PLAIN:
             return value
-        rest = (input_transformer, None, keep_output_values, exclude_resource_refs_from_deps)
-        if kind is list and (typ is None or typ is Any):
-            return [
-                each
-                if type(each) in _PLAIN
-                else await _serialized(each, deps, property_key, resource_obj, *rest)
-                for each in value
-            ]
         if kind is dict and typ is None:
+            rest = (input_transformer, None, keep_output_values, exclude_resource_refs_from_deps)
             return {
-                input_transformer(key) if input_transformer else key: each
-                if type(each) in _PLAIN
-                else await _serialized(each, deps, key, resource_obj, *rest)
+                input_transformer(key) if input_transformer else key: await _serialized(
+                    each, deps, key, resource_obj, *rest
+                )
                 for key, each in value.items()
             }
     return await _serialize(
@@ -100,15 +88,7 @@ async def _serialized(
 
 def _contains_unknowns(val: Any) -> bool:
     """Return whether a value has a part that only the deployment knows."""
-    return type(val) not in _PLAIN and _has_unknowns(val, _DEEPEST)
-
-
-def _has_unknowns(val: Any, depth: int) -> bool:
-    kind = cast("Any", type(val))
-    if depth and (kind is dict or kind is list):
-        parts = val.values() if kind is dict else val
-        return any(type(each) not in _PLAIN and _has_unknowns(each, depth - 1) for each in parts)
-    return _contains(val)
+    return type(val) not in _PLAIN and _contains(val)
 
 
 def _deserialized(
@@ -123,7 +103,7 @@ def _deserialized(
 def _transferred(res: Any, props: Any, custom: bool) -> dict[str, Any]:
     """Give a resource an output for each property, and return the functions that resolve them.
 
-    The SDK makes four futures and a task for each, and a callback for when it is done.
+    The SDK makes four futures and a task for each.
     """
     resolvers: dict[str, Any] = {}
     for name in props:
@@ -131,30 +111,8 @@ def _transferred(res: Any, props: Any, custom: bool) -> dict[str, Any]:
             continue
         data: asyncio.Future[Any] = asyncio.Future()
         resolvers[name] = functools.partial(_resolve, res, data)
-        res.__dict__[name] = _untracked(data)
+        res.__dict__[name] = _output.Output._from_data(data)
     return resolvers
-
-
-def _untracked(data: "asyncio.Future[Any]") -> Any:
-    """Return an output that the end of the program does not wait for.
-
-    It need not: the value is there at once, or the program waits for the URN of the resource, which
-    is known with its other outputs. The registration reports a failure.
-    """
-    output = object.__new__(_output.Output)
-    output._data = data
-    return output
-
-
-def _prompt(val: Any) -> Any:
-    """Return an input as an output; one of a plain value is there at once."""
-    if type(val) not in _PLAIN:
-        return _from_input(val)
-    data: asyncio.Future[Any] = asyncio.Future()
-    data.set_result(
-        _output._OutputData(resources=set[Any](), value=val, is_known=True, is_secret=False)
-    )
-    return _untracked(data)
 
 
 def _resolve(
@@ -168,7 +126,6 @@ def _resolve(
 ) -> None:
     if failed is not None:
         data.set_exception(failed)
-        data.exception()  # the registration reports it
         return
     data.set_result(
         _output._OutputData(
