@@ -60,8 +60,8 @@ def test_the_roles_are_two_servers_of_one_model():
     decode, prefill = (assemble_models.server_args(role) for role in roles(prod))
     assert (decode.get("role"), prefill.get("role")) == ("decode", "prefill")
     assert decode["model"] == prefill["model"]
-    assert decode["replicas"] == prod.models[MODEL].replicas.min
-    assert prefill["replicas"] == 2
+    assert decode["replicas"] == prod.models[MODEL].replicas
+    assert prefill["replicas"].min == 2
     assert prefill["rungs"] == decode["rungs"]
 
 
