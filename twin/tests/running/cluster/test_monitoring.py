@@ -10,8 +10,7 @@ import pytest
 
 from gke_inference.intent.replicas import ReplicaRange
 from gke_inference.intent.schedule import ReplicaSchedule, ReplicaWindow
-from gke_inference.observability.monitoring import MonitoringArgs
-from gke_inference.observability.monitoring import recorded_series
+from gke_inference.observability.monitoring import MonitoringArgs, recorded_series
 from gke_inference.observability.monitoring import rules as recording
 from gke_inference.serving.autoscaling import AutoscalingArgs, autoscaler
 from gke_inference.settings.week import Day
