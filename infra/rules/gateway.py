@@ -73,8 +73,8 @@ def _check_fairness(platform: Platform) -> Iterator[InputError]:
     yield from _check_sessions(platform, join(where, "sessions"))
     for name, model in platform.models.items():
         if model.disaggregated is not None:
-            rule = "must not be set with gateway.fairness: the picker of two roles has no queues"
-            yield InputError(join("models", name, "disaggregated"), rule)
+            without = "must not be set with gateway.fairness: the picker of two roles has no queues"
+            yield InputError(join("models", name, "disaggregated"), without)
             continue
         grows = model.task is Task.GENERATE and model.replicas.min < model.replicas.max
         if grows and model.autoscaling.running_requests is None:
