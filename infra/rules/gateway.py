@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import join
+from gke_inference.clients.rules import check_session_headers
 from gke_inference.gateway.rules import check_exposure, check_hostname
 from infra.stack import Exposure, Front, Gateway, Layer, Platform, Task
 
@@ -69,22 +70,11 @@ def _check_fairness(platform: Platform) -> Iterator[InputError]:
     is_shared = platform.layer is Layer.SERVING  # its clients are in the platform's stack
     if not is_shared and (platform.clients is None or not platform.clients.teams):
         yield InputError(where, "needs 'clients.teams': turns are taken by team")
-    sessions = platform.gateway.fairness.sessions
-    headers = () if sessions is None else sessions.headers
-    for at, header in enumerate(headers):
-        if header in headers[:at]:
-            path = join(where, "sessions", "headers", at)
-            yield InputError(path, "must not repeat a header", header, " twice")
+    yield from _check_sessions(platform, join(where, "sessions"))
     for name, model in platform.models.items():
-        if sessions is not None and model.routing is not None and model.routing.predicted_latency:
-            rule = (
-                f"must be false with {where}.sessions: both use the header 'x-llm-d-slo-ttft-ms',"
-                " one for the client's objective, the other for the order of a team's requests"
-            )
-            yield InputError(join("models", name, "routing", "predicted_latency"), rule)
         if model.disaggregated is not None:
-            rule = "must not be set with gateway.fairness: the picker of two roles has no queues"
-            yield InputError(join("models", name, "disaggregated"), rule)
+            without = "must not be set with gateway.fairness: the picker of two roles has no queues"
+            yield InputError(join("models", name, "disaggregated"), without)
             continue
         grows = model.task is Task.GENERATE and model.replicas.min < model.replicas.max
         if grows and model.autoscaling.running_requests is None:
@@ -93,3 +83,17 @@ def _check_fairness(platform: Platform) -> Iterator[InputError]:
                 "the replicas stay short"
             )
             yield InputError(join("models", name, "autoscaling", "running_requests"), rule)
+
+
+def _check_sessions(platform: Platform, where: str) -> Iterator[InputError]:
+    fairness = platform.gateway.fairness
+    if fairness is None or fairness.sessions is None:
+        return
+    yield from check_session_headers(join(where, "headers"), fairness.sessions.headers)
+    rule = (
+        "must be false with gateway.fairness.sessions: both use the header 'x-llm-d-slo-ttft-ms',"
+        " one for the client's objective, the other for the order of a team's requests"
+    )
+    for name, model in platform.models.items():
+        if model.predicts_latency:
+            yield InputError(join("models", name, "routing", "predicted_latency"), rule)

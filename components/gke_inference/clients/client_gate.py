@@ -22,6 +22,7 @@ from .rules import (
     check_identities,
     check_issuers,
     check_prices,
+    check_session_headers,
     check_team_of_people,
     check_when_spent,
 )
@@ -119,6 +120,7 @@ def _problems(args: ClientGateArgs) -> Iterator[InputError]:
         if wrong := [path for path in paths if not path.startswith("/v1/")]:
             path = join("cache_salt_paths", name)
             yield InputError(path, "must be paths that begin with /v1/", wrong[0])
+    yield from check_session_headers("session_headers", args.get("session_headers", []))
     yield from check_issuers("", args.get("issuers", []), teams)
     if "certificates" in args:
         yield from check_networks(args["certificates"])

@@ -72,7 +72,8 @@ class ModelServerArgs(TypedDict):
     """Form of the pods on TPU and GPU. Default: `paired` with TPU and GPU rungs, else `single`."""
     has_gate: NotRequired[bool]
     """Whether the namespace has a `WeightsGate`: the servers start with zero replicas, and it
-    scales them to `replicas.min` once the weights are available. Default: false."""
+    scales them to `replicas.min`, or 1 if that is 0, once the weights are available. Default:
+    false."""
     images: NotRequired[ImageGeneration]
     """Task `image`: sizes, steps, queue and further models."""
     kv_claim: NotRequired[str]

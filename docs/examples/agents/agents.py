@@ -90,9 +90,9 @@ async def session(
                 await leave(agent, of, counts)
             await turn(agent, of, counts)
             counts["turns"] += 1
-            await asyncio.sleep(random.uniform(0, 2 * MEAN_GAP_SECONDS))  # noqa: S311 - a pause
         except Exception as error:  # noqa: BLE001 - any of the framework is a turn that was lost
             errors.append(f"{of.id}: {type(error).__name__}: {error}")
+        await asyncio.sleep(random.uniform(0, 2 * MEAN_GAP_SECONDS))  # noqa: S311 - a pause
     return errors
 
 

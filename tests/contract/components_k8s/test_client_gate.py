@@ -266,6 +266,10 @@ def test_an_issuer_has_its_header_and_the_teams_of_its_claim(recorder):
         ),
         ({"cache": {**CACHE, "ttl_seconds": 0}}, "cache.ttlSeconds: must be 1 to 2592000, got 0"),
         ({"cache": {**CACHE, "models": []}}, "cache.models: must have at least 1 entry, got 0"),
+        (
+            {"session_headers": ["session-id", "session-id"]},
+            "sessionHeaders[1]: must not repeat a header, got 'session-id' twice",
+        ),
     ],
 )
 def test_a_gate_that_cannot_be_is_refused(recorder, changes: dict[str, Any], message: str):

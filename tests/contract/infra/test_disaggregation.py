@@ -61,7 +61,7 @@ def test_the_roles_are_two_servers_of_one_model():
     assert (decode.get("role"), prefill.get("role")) == ("decode", "prefill")
     assert decode["model"] == prefill["model"]
     assert decode["replicas"] == prod.models[MODEL].replicas
-    assert (prefill["replicas"].min, prefill["replicas"].max) == (2, 6)
+    assert prefill["replicas"].min == 2
     assert prefill["rungs"] == decode["rungs"]
 
 

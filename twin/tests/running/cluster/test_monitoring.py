@@ -11,7 +11,7 @@ import pytest
 from gke_inference.intent.replicas import ReplicaRange
 from gke_inference.intent.schedule import ReplicaSchedule, ReplicaWindow
 from gke_inference.observability.monitoring import MonitoringArgs, recorded_series
-from gke_inference.observability.monitoring import rules as rules_of
+from gke_inference.observability.monitoring import rules as recording
 from gke_inference.serving.autoscaling import AutoscalingArgs, autoscaler
 from gke_inference.settings.week import Day
 from twin.cluster.monitoring import promql
@@ -230,11 +230,11 @@ def test_the_autoscaler_follows_the_start_of_a_window_and_keeps_it_through_a_res
         days=(days[begins.weekday()],), start=f"{begins:%H:%M}", end=f"{ends:%H:%M}", min=3
     )
     schedule = ReplicaSchedule(time_zone="UTC", windows=(window,))
-    watched = MonitoringArgs(
+    monitored = MonitoringArgs(
         deployments=["clock"], model="clock", namespace="default", selector={"app": "clock"},
         schedules={"clock": schedule},
     )  # fmt: skip
-    recording = rules_of(watched, recorded_series(watched))
+    recorded = recording(monitored, recorded_series(monitored))
     followed = AutoscalingArgs(
         cluster_location=cluster.ctx.spec.location, cluster_name=cluster.ctx.spec.name,
         model="clock", namespace="default",
@@ -252,7 +252,7 @@ def test_the_autoscaler_follows_the_start_of_a_window_and_keeps_it_through_a_res
         "metadata": metadata,
         "spec": {"selector": {"matchLabels": {"app": "clock"}}, "template": template},
     }
-    cluster.apply(target, recording, autoscaler(followed))
+    cluster.apply(target, recorded, autoscaler(followed))
 
     def replicas():
         return cluster.kube.get(cluster.kube.path_of(target))["spec"]["replicas"]
@@ -265,11 +265,11 @@ def test_the_autoscaler_follows_the_start_of_a_window_and_keeps_it_through_a_res
     cluster.until(lambda: replicas() == 3, "the replicas of the window", 45)
     assert datetime.now(UTC) < ends
     processes.stop(cluster.ctx.paths, process_name(cluster.ctx.dir))
-    cluster.apply(recording, autoscaler(followed))  # as `up` does: nothing changes
+    cluster.apply(recorded, autoscaler(followed))  # as `up` does: nothing changes
     while datetime.now(UTC) < ends:
         assert replicas() == 3
         time.sleep(1)
-    for each in (autoscaler(followed), recording, target):
+    for each in (autoscaler(followed), recorded, target):
         cluster.kube.delete(cluster.kube.path_of(each))
 
 

@@ -10,15 +10,8 @@ import (
 
 var seed = maphash.MakeSeed()
 
-// Digest returns a digest of texts. It is the same in one run of the program only.
-func Digest(texts ...string) uint64 {
-	var hash maphash.Hash
-	hash.SetSeed(seed)
-	for _, text := range texts {
-		add(&hash, text)
-	}
-	return hash.Sum64()
-}
+// Digest returns a digest of a text. It is the same in one run of the program only.
+func Digest(text string) uint64 { return maphash.String(seed, text) }
 
 // Conversation returns a digest of the beginning of a conversation, which all its requests have: the system prompt
 // and the messages up to the first of the user. body is valid JSON. It returns false for a path without
@@ -87,7 +80,7 @@ func texts(cursor *jsonwalk.Cursor, hash *maphash.Hash) {
 	case '[':
 		cursor.List(func(int) { texts(cursor, hash) })
 	case '"':
-		add(hash, string(cursor.Raw(cursor.Skip())))
+		add(hash, cursor.Raw(cursor.Skip()))
 	default:
 		cursor.Skip()
 	}
@@ -102,7 +95,7 @@ func member(cursor *jsonwalk.Cursor, key jsonwalk.Span, hash *maphash.Hash) {
 }
 
 // add adds a text with an end, so that two texts are not another one.
-func add(hash *maphash.Hash, text string) {
-	_, _ = hash.WriteString(text) // never fails
+func add(hash *maphash.Hash, text []byte) {
+	_, _ = hash.Write(text) // never fails
 	_ = hash.WriteByte(0)
 }

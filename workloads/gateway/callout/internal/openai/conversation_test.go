@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 
@@ -56,6 +57,18 @@ func TestConversationsWithAnotherBeginningAreOthers(t *testing.T) {
 			t.Errorf("%s has the digest of %s", body, other)
 		}
 		found[digest] = body
+	}
+}
+
+func TestAConversationIsReadWhereItIs(t *testing.T) {
+	picture := strings.Repeat("a", 8<<20) // holding.Hold counts no copy of it
+	body := []byte(`{"messages":[{"role":"user","content":[{"image_url":{"url":"` + picture + `"}}]}]}`)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, has := Conversation(paths.Chats, body)
+	runtime.ReadMemStats(&after)
+	if copied := after.TotalAlloc - before.TotalAlloc; !has || copied > 1<<20 {
+		t.Errorf("has a conversation: %t; allocated %d bytes", has, copied)
 	}
 }
 
