@@ -12,7 +12,8 @@ from kernels.tuner import compile_at
 from tests.with_jax.length import IS_FULL
 
 SOME = GENERATIONS if IS_FULL else ("v6e",)
-FLUX = AttentionShape(24, 24, *(2 * [4608 if IS_FULL else 1280]), 128, causal=False)
+_LENGTH = 4608 if IS_FULL else 1280
+FLUX = AttentionShape(24, 24, _LENGTH, _LENGTH, 128, causal=False)
 """An image of 1,024 pixels a side and 512 tokens; a short run has 512 pixels and 256 tokens."""
 
 
