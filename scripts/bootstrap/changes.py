@@ -10,12 +10,13 @@ from pulumi import automation
 from pulumi.automation import events
 
 from scripts.shared.google_cloud import CloudError
+from scripts.shared.stack_resource import STACK_TYPE
 
 Program = Callable[[], None]
 
 _ACTIONS: Final = ("create", "update", "replace", "delete")
 """Operations of the engine to show, each once: a replacement has three."""
-_ENGINE_TYPES: Final = ("pulumi:pulumi:Stack", "pulumi:providers:gcp")
+_ENGINE_TYPES: Final = (STACK_TYPE, "pulumi:providers:gcp")
 _KEPT_TYPES: Final = (
     "gcp:kms/cryptoKey:CryptoKey",
     "gcp:kms/keyRing:KeyRing",

@@ -15,9 +15,9 @@ from scripts.bootstrap.existing import Candidate, look_up
 from scripts.bootstrap.places import Place
 from scripts.bootstrap.state import State
 from scripts.shared.google_cloud import Cloud
+from scripts.shared.stack_resource import outputs_in
 
 _BUCKET_TYPE = "gcp:storage/bucket:Bucket"
-_STACK_TYPE = "pulumi:pulumi:Stack"
 _UNCHANGED = "Nothing was changed."
 _KEPT = "Keys and key rings stay, as Google never deletes them, and APIs stay on."
 
@@ -190,12 +190,8 @@ def merge(
 def _prepared(found: automation.Deployment) -> dict[str, StackSettings]:
     """Return the settings of the stacks that a project is prepared for, from its state."""
     resources: list[dict[str, Any]] = (found.deployment or {}).get("resources") or []
-    for each in resources:
-        if each["type"] == _STACK_TYPE:
-            outputs: dict[str, Any] = each.get("outputs") or {}
-            values: dict[str, Any] = outputs.get(program.PREPARED) or {}
-            return {name: StackSettings.from_dict(value) for name, value in values.items()}
-    return {}
+    values: dict[str, Any] = outputs_in(resources).get(program.PREPARED) or {}
+    return {name: StackSettings.from_dict(value) for name, value in values.items()}
 
 
 def _settled(stack: automation.Stack, found: automation.Deployment) -> automation.Deployment:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 from scripts.backend.identifiers import IDENTIFIERS
+from scripts.shared.stack_resource import STACK_TYPE
 from twin.wire.property_values import UNKNOWN
 
 State = dict[str, Any]
@@ -37,7 +38,6 @@ _IDS: Final[dict[str, tuple[str, str]]] = dict(
 KINDS: Final = tuple(_IDS)
 """Kinds of resources that can be adopted."""
 
-_STACK: Final = "pulumi:pulumi:Stack"
 _VERSION: Final = re.compile(r"::default_(\d+)_(\d+)_(\d+)")
 _FIELD: Final = re.compile(r"\{(\w+)\}")
 
@@ -77,7 +77,7 @@ def import_file(states: list[State], kinds: Collection[str]) -> dict[str, Any]:
 def _parents(state: State, by_urn: dict[str, State]) -> Iterator[str]:
     """Yield the ancestor components of a resource, the topmost first."""
     parent = str(state.get("parent", ""))
-    if parent in by_urn and by_urn[parent]["type"] != _STACK:
+    if parent in by_urn and by_urn[parent]["type"] != STACK_TYPE:
         yield from _parents(by_urn[parent], by_urn)
         yield parent
 

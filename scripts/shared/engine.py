@@ -13,6 +13,7 @@ import typer
 from infra.reading.load import STACKS, platform_of, stack_names
 from infra.stack.problems import StackError
 from scripts.shared.pulumi_cli import PulumiCli
+from scripts.shared.stack_resource import outputs_in
 from scripts.shared.tool_setup import ensure_tools
 from scripts.terminal.console import CommandError, console, one_line
 from scripts.terminal.options import check_one
@@ -185,10 +186,7 @@ class Engine(PulumiCli):
 
     def outputs_of(self, name: str) -> dict[str, Any]:
         """Return the outputs of a stack without calling a plugin; empty if it was never up."""
-        for each in self.resources_of(name):
-            if each["type"] == "pulumi:pulumi:Stack":
-                return dict(each.get("outputs") or {})
-        return {}
+        return outputs_in(self.resources_of(name))
 
     def stacks(self) -> list[str]:
         """Return the stacks with state on this twin."""

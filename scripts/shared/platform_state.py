@@ -16,10 +16,9 @@ from infra.stack import Layer
 from infra.stack.layers import platform_name
 from infra.stack.problems import StackError
 from scripts.shared.engine import Engine
+from scripts.shared.stack_resource import STACK_TYPE
 from scripts.terminal.console import CommandError
 from twin.pulumi.environment import NO_CLUSTERS
-
-_STACK = "pulumi:pulumi:Stack"
 
 
 def platform_of_serving(stack: str, folder: Path = STACKS) -> str | None:
@@ -57,8 +56,8 @@ def seed_platform(state: Path, stack: str, folder: Path = STACKS, endpoint: str 
     plan = resolve(read(name, folder))
     clusters = {region: each.cluster_name for region, each in plan.regions.items()}
     outputs = {OUTPUT: planned(plan.platform, clusters, endpoint)}
-    urn = f"urn:pulumi:{name}::{PROJECT}::{_STACK}::{PROJECT}-{name}"
-    write_state(state, name, {"urn": urn, "custom": False, "type": _STACK, "outputs": outputs})
+    urn = f"urn:pulumi:{name}::{PROJECT}::{STACK_TYPE}::{PROJECT}-{name}"
+    write_state(state, name, {"urn": urn, "custom": False, "type": STACK_TYPE, "outputs": outputs})
 
 
 def write_state(state: Path, stack: str, *resources: dict[str, Any]) -> None:
