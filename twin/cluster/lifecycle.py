@@ -125,7 +125,8 @@ def _start_plane(folder: Path, paths: TwinPaths, progress: Callable[[str], None]
         progress("obtaining the control plane")
         provide(needed_by("cluster"), report=progress)
     progress("starting the control plane")
-    _control_plane(paths, folder).start()
+    is_autopilot = ClusterSpec.load(folder).autopilot  # gets its kinds later: rule autopilot.kinds
+    _control_plane(paths, folder).start(has_kinds=not is_autopilot)
 
 
 def _start_controllers(

@@ -15,7 +15,7 @@ from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.fields import part, parts
 from twin.cluster.base.informer import Informer
 from twin.cluster.base.quantities import amounts
-from twin.cluster.controlplane.bootstrap import has_kind
+from twin.cluster.controlplane.kinds import has_kind
 from twin.cluster.nodes import node_objects as nodes
 from twin.cluster.nodes import pool_spec
 from twin.cluster.nodes.interface_networks import named

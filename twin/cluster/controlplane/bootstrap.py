@@ -1,7 +1,6 @@
 """Objects that GKE installs in a new cluster: CRDs, namespaces, classes and admission policies.
 
-Upstream CRDs (Gateway API, inference extension) come from the modules of the tools. GKE's own CRDs
-are in `crds/`, with every field that Google publishes.
+The CRDs are those of `kinds.py`.
 """
 
 import hashlib
@@ -12,65 +11,22 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from gke_inference.catalogue.managed_prometheus import collectors_namespace
-from gke_inference.catalogue.versions import gke_minimum, version_key
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.fields import parts
 from twin.cluster.base.reports import timestamp
-from twin.toolchain import share
+from twin.cluster.controlplane import stored_kinds
+from twin.cluster.controlplane.kinds import gke_crds, key, load_all, upstream_crds
 from twin.wire.kube import JsonObject, Kube, KubeError
 
 _HERE = Path(__file__).parent
-_UPSTREAM = ("crds/gateway", "crds/inference")
-_LEFT_TO_USERS = ("inference.networking.x-k8s.io",)
-_SINCE = {"CapacityBuffer": "capacity-buffers"}
-"""Kinds that older versions of GKE do not have, with the feature that brings them."""
 _DIGEST = "gke-inference.dev/schema-digest"
 _MANAGER = "gke"
 _WORKERS = 12
 _ESTABLISHED_SECONDS = 60.0
 _CRD = "apiextensions.k8s.io/v1"
 _CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-
-
-def load_all(file: Path) -> list[JsonObject]:
-    """Return the documents of a YAML file that are not empty."""
-    # uses libyaml if the wheel has it; without it, 9,000 lines of schema take 2 s
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return [document for document in yaml.load_all(file.read_text(), loader) if document]
-
-
-def has_kind(kind: str, version: str) -> bool:
-    """Return whether a version of GKE has one of its own kinds (rule buffer.version)."""
-    return kind not in _SINCE or version_key(version) >= version_key(gke_minimum(_SINCE[kind]))
-
-
-def own_crds(version: str | None = None) -> list[JsonObject]:
-    """Return GKE's own CRDs, by default those of the newest version."""
-    files = sorted((_HERE / "crds").glob("*.yaml"))
-    found = [crd for file in files for crd in load_all(file)]
-    if version is None:
-        return found
-    return [crd for crd in found if has_kind(crd["spec"]["names"]["kind"], version)]
-
-
-def upstream_crds(folders: Iterable[Path]) -> list[JsonObject]:
-    """Return the CRDs from the YAML files of some folders that GKE installs.
-
-    GKE installs InferencePool but not the other kinds of the inference extension.
-    """
-    files = (file for folder in folders for file in sorted(folder.rglob("*.yaml")))
-    documents = (document for file in files for document in load_all(file))
-    return [
-        item
-        for item in documents
-        if item.get("kind") == "CustomResourceDefinition"
-        and item.get("spec", {}).get("group") not in _LEFT_TO_USERS
-    ]
 
 
 def digest(crd: JsonObject) -> str:
@@ -163,7 +119,7 @@ def _install_crds(kube: Kube, crds: list[JsonObject], pool: ThreadPoolExecutor) 
 
     def put(crd: JsonObject) -> None:
         name = crd["metadata"]["name"]
-        annotations = {**crd["metadata"].get("annotations", {}), _DIGEST: digest(crd)}
+        annotations = {_DIGEST: digest(crd), **crd["metadata"].get("annotations", {})}
         held = have.get(name, {}).get("metadata", {}).get("annotations", {}).get(_DIGEST)
         if held == annotations[_DIGEST]:
             return
@@ -255,11 +211,13 @@ def install(ctx: ClusterContext, stop: threading.Event, addons: Iterable[Path] =
     """
     started = time.monotonic()
     kube = ctx.kube
-    folders = [*map(share, _UPSTREAM), *addons]
-    crds = own_crds(ctx.spec.version) + upstream_crds(folders)
+    kept_as = key(ctx.spec.version)
+    own = stored_kinds.read(kept_as) or gke_crds(ctx.spec.version)  # YAML takes longer
+    crds = own + upstream_crds(addons)
+    is_first = not kube.list(_CRD_PATH)
     with ThreadPoolExecutor(_WORKERS) as pool:
         plain = [pool.submit(_apply, kube, item) for item in gke_objects(ctx.spec.autopilot)]
-        if ctx.spec.autopilot and not kube.list(_CRD_PATH):
+        if ctx.spec.autopilot and is_first:
             _write_ready(ctx, started, 0)
             stop.wait(ctx.rules.scaled("autopilot.kinds"))
         with ThreadPoolExecutor(_WORKERS) as others:
@@ -271,6 +229,10 @@ def install(ctx: ClusterContext, stop: threading.Event, addons: Iterable[Path] =
         for accepted in [pool.submit(_accept, kube, name) for name in classes]:
             accepted.result()
     _write_ready(ctx, started, len(crds))
+    if is_first:  # nobody has changed one
+        names = {crd["metadata"]["name"] for crd in own}
+        stored = [item for item in kube.list(_CRD_PATH) if item["metadata"]["name"] in names]
+        stored_kinds.keep(kept_as, stored)
 
 
 def _write_ready(ctx: ClusterContext, started: float, crds: int) -> None:

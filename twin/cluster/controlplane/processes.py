@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from gke_inference.catalogue.versions import gke_minimum, version_key
-from twin.cluster.controlplane import kubelet
+from twin.cluster.controlplane import kubelet, stored_kinds
+from twin.cluster.controlplane.kinds import key
 from twin.host import processes
 from twin.host.paths import TwinPaths
 from twin.host.pki import make_authority, make_leaf, make_service_account_key
@@ -110,15 +111,21 @@ class ControlPlane:
         parts = ("kwok", "scheduler", "controller-manager", "apiserver", "etcd")
         return [f"{self._folder.name}.{part}" for part in parts]
 
-    def start(self) -> None:
+    def start(self, has_kinds: bool = True) -> None:
         """Start the processes that do not run, and wait until all are ready.
+
+        Args:
+            has_kinds: whether a new cluster may have GKE's CRDs from its start.
 
         Raises:
             processes.ProcessError: a process did not start; the message names its log.
             twin.toolchain.ToolError: a tool is not built.
         """
         self._write_files()
+        is_new = not any((self._folder / "etcd").iterdir())
         self._start_etcd()
+        if is_new and has_kinds:
+            stored_kinds.write(key(self._version), self._etcd_client())
         self._start_apiserver()
         started = [self._start_controller_manager(), self._start_scheduler(), self._start_kwok()]
         for name, process, ready in started:
@@ -350,6 +357,14 @@ class ControlPlane:
         process = self._launch("kwok", "kwok", arguments)
         url = f"http://127.0.0.1:{self.ports.kwok}/healthz"
         return self._name("kwok"), process, lambda: self._answers(url)
+
+    def _etcd_client(self) -> stored_kinds.EtcdClient:
+        return stored_kinds.EtcdClient(
+            address=f"127.0.0.1:{self.ports.etcd}",
+            authority=self._pki / f"{_ETCD_CA}.crt",
+            certificate=self._pki / f"{_ETCD_CLIENT}.crt",
+            key=self._pki / f"{_ETCD_CLIENT}.key",
+        )
 
     def _as_etcd_client(self) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=str(self._pki / f"{_ETCD_CA}.crt"))

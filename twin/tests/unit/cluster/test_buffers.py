@@ -8,7 +8,7 @@ from twin.cluster.autoscaler.pods import parse
 from twin.cluster.autoscaler.rungs import room_of
 from twin.cluster.autoscaler.state import Cluster, Node
 from twin.cluster.autoscaler.volumes import Volumes
-from twin.cluster.controlplane.bootstrap import has_kind, own_crds
+from twin.cluster.controlplane.kinds import has_kind, own_crds
 from twin.cluster.nodes.node_objects import NodeShape
 from twin.world.machines import machine
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from twin.cluster.controlplane import bootstrap
+from twin.cluster.controlplane import bootstrap, kinds
 
-CRDS = {crd["spec"]["names"]["kind"]: crd for crd in bootstrap.own_crds()}
+CRDS = {crd["spec"]["names"]["kind"]: crd for crd in kinds.own_crds()}
 
 
 def schema(kind):
@@ -115,4 +115,4 @@ def test_upstream_crds_are_told_from_other_documents(tmp_path):
     (tmp_path / "a.yaml").write_text(
         "kind: CustomResourceDefinition\nmetadata: {name: x}\n---\nkind: List\n"
     )
-    assert [crd["metadata"]["name"] for crd in bootstrap.upstream_crds([tmp_path])] == ["x"]
+    assert [crd["metadata"]["name"] for crd in kinds.upstream_crds([tmp_path])] == ["x"]
