@@ -151,7 +151,7 @@ def tier_rows() -> Iterator[Row]:
                 with tempfile.TemporaryDirectory() as folder:
                     deployments = _deployments(fleet, arm, Path(folder))
                     found = replay(trace, deployments, least_request())
-                row = {"chip": fleet.chip, "workload": workload, **_row(arm, found)}
+                row: Row = {"chip": fleet.chip, "workload": workload, **_row(arm, found)}
                 base = base or row
                 for name in ("ttft_mean_ms", "ttft_p95_ms"):
                     row[f"{name}_ratio"] = round(row[name] / base[name], 2)

@@ -162,7 +162,7 @@ def _empty_app() -> typer.Typer:
     )
 
     @app.callback()
-    def _group(  # pyright: ignore[reportUnusedFunction]
+    def _group(
         version: Annotated[
             bool,
             typer.Option("--version", help="Print the version.", callback=_version, is_eager=True),

@@ -6,7 +6,7 @@ import contextlib
 import shutil
 import subprocess
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -134,7 +134,7 @@ class Tab:
 
 
 @contextlib.asynccontextmanager
-async def tab(binary: str) -> AsyncIterator[Tab]:
+async def tab(binary: str) -> AsyncGenerator[Tab]:
     """Start a browser of its own and yield its page; it ends with the block."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         command = [binary, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]

@@ -9,7 +9,7 @@ rules do not need the SDKs: `catalogue` (accelerators, prices, quotas, versions)
 from collections.abc import Callable
 from typing import Any, cast
 
-import lazy_loader  # pyright: ignore[reportMissingTypeStubs]
+import lazy_loader
 
 __getattr__, __dir__, __all__ = cast(
     "tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]",

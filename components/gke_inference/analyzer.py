@@ -7,7 +7,6 @@ to the descriptions: a schema of Pulumi has no place for a range.
 
 import re
 from collections.abc import Iterable, Mapping
-from enum import Enum
 from types import NoneType
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
@@ -82,7 +81,8 @@ class SettingsAnalyzer(Analyzer):
                 optional=is_optional,
             )
 
-        origin, parts = get_origin(arg), get_args(arg)
+        origin: Any = get_origin(arg)
+        parts = get_args(arg)
         if is_not_required(arg) and get_origin(parts[0]) is Annotated:
             return inner(parts[0], is_optional=True)
         if origin is Annotated:
@@ -106,7 +106,7 @@ class SettingsAnalyzer(Analyzer):
             if set(branches) <= _SCALARS:
                 return inner(Any)
         if isinstance(arg, type) and issubclass(arg, Word):
-            return _one_of(inner(str), [word.value for word in cast("type[Enum]", arg)])
+            return _one_of(inner(str), [str(word.value) for word in arg])
         return super().analyze_property(
             cast("type", arg),
             typ,

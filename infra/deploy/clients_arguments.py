@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import pulumi
 
@@ -307,5 +307,6 @@ def salted_paths(model: Model) -> list[str]:
 
 def _team(team: ClientTeam, limits: RegionLimits) -> TeamSettings:
     """Return a team with its limits in a region."""
-    shared = {name: getattr(team, name) for name in TeamSettings.model_fields}
-    return TeamSettings(**shared | asdict(limits))
+    values: dict[str, Any] = {name: getattr(team, name) for name in TeamSettings.model_fields}
+    values.update(asdict(limits))
+    return TeamSettings(**values)

@@ -6,7 +6,7 @@ import pulumi
 
 from gke_inference.front.dns_front import DnsFront
 from gke_inference.front.exported_pools import ExportedPoolsArgs
-from gke_inference.front.fleet import Fleet, FleetArgs
+from gke_inference.front.fleet import Fleet, FleetArgs, FleetClusterArgs
 from gke_inference.front.fleet_gateway import FleetGateway, FleetGatewayArgs
 from gke_inference.gateway.inference_gateway import RoutedModelArgs
 from gke_inference.serving.model_server import ModelServer
@@ -81,11 +81,11 @@ def fleet_args(
     front, project = plan.front, plan.project
     return FleetArgs(
         clusters={
-            region: {
-                "cluster_id": clusters[region],
-                "location": region,
-                "membership": plan.names.cluster(region),
-            }
+            region: FleetClusterArgs(
+                cluster_id=clusters[region],
+                location=region,
+                membership=plan.names.cluster(region),
+            )
             for region in front.regions
         },
         config_cluster=front.config_region or "",

@@ -61,11 +61,15 @@ def build_pull_through(
     opts: pulumi.ResourceOptions,
 ) -> Caches:
     """Build the caches of third-party images, on which clusters that run these depend."""
-    keys = {name: region.settings.data_key for name, region in regions.items()}
+    keys: dict[str, pulumi.Input[str]] = {
+        name: region.settings.data_key
+        for name, region in regions.items()
+        if region.settings.data_key is not None
+    }
     args = PullThroughArgs(
         credentials=settings.credentials,
         keep_days=settings.keep_days,
-        kms_keys={name: key for name, key in keys.items() if key is not None},
+        kms_keys=keys,
         labels=project.labels,
         locations=list(regions),
         project=project.id,

@@ -8,6 +8,7 @@ import pulumi
 from gke_inference.cluster.accelerator_networks import AcceleratorNetworks, AcceleratorNetworksArgs
 from gke_inference.cluster.network import Network, NetworkArgs, ProxyScope
 from gke_inference.cluster.private_services import PrivateServices, PrivateServicesArgs
+from gke_inference.cluster.settings import RegionRanges
 from infra.plan.network import InterfaceNetworks, NetworkPlan
 from infra.stack import Region
 
@@ -77,7 +78,8 @@ def _existing(network: str, name: str, region: Region) -> RegionNetwork:
 
 def network_args(plan: NetworkPlan, project: str) -> NetworkArgs:
     """Return the arguments of the network that the stack creates."""
-    args = NetworkArgs(network_name=plan.name, project=project, regions=dict(plan.ranges))
+    regions: dict[str, RegionRanges] = {**plan.ranges}
+    args = NetworkArgs(network_name=plan.name, project=project, regions=regions)
     if plan.mtu is not None:
         args["mtu"] = plan.mtu
     if plan.has_global_proxies:

@@ -47,7 +47,9 @@ def serve(
     for deployment, args in scaling.items():
         Autoscaling(f"{region.name}-{deployment}-scaling", args, behind)
     wait = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=needed))
-    others = [] if served.prefill is None else [_serve_prefill(region, served.prefill, wait)]
+    others: list[ModelServer] = []
+    if served.prefill is not None:
+        others.append(_serve_prefill(region, served.prefill, wait))
     behind = pulumi.ResourceOptions.merge(behind, pulumi.ResourceOptions(depends_on=others))
     monitoring = assemble_models.monitoring_args(served, server, *others)
     Monitoring(f"{logical}-monitoring", monitoring, behind)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from gke_inference.catalogue.engines import engine, engine_names
 from gke_inference.catalogue.names import service_account_email
@@ -244,11 +244,11 @@ def _optimizing(settings: Optimization) -> set[str]:
 def in_use(value: Any) -> Iterator[str]:
     """Yield the `image` of every container in a value, at any depth."""
     if isinstance(value, dict):
-        for key, item in value.items():  # pyright: ignore
+        for key, item in cast("dict[str, Any]", value).items():
             if key == "image" and isinstance(item, str):
                 yield item
             else:
                 yield from in_use(item)
     elif isinstance(value, list):
-        for item in value:  # pyright: ignore
+        for item in cast("list[Any]", value):
             yield from in_use(item)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pulumi
 
@@ -63,7 +63,7 @@ def kept_outputs(platform: Platform, environment: Mapping[str, str]) -> dict[str
         raise StackError([InputError(OUTPUTS, rule, path)])
     if _SECRET in json.dumps(outputs):
         raise StackError([InputError(OUTPUTS, "must have no secret, which would be lost", path)])
-    return {str(name): value for name, value in outputs.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return cast("dict[str, Any]", outputs)
 
 
 def unbuilt_problem(images: ImagesPlan, stack: str, *, on_twin: bool = False) -> InputError | None:

@@ -117,13 +117,13 @@ def rewritten(stack: str, change: Callable[[Any], None], folder: Path = STACKS) 
     yaml.preserve_quotes = True
     yaml.width = 120
     # indentation of the stack files: lists are indented by two
-    yaml.indent(mapping=2, sequence=4, offset=2)  # pyright: ignore[reportUnknownMemberType]
-    document: Any = yaml.load(text)  # pyright: ignore[reportUnknownMemberType]
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    document: Any = yaml.load(text)
     platform: Any = document["config"][f"{PROJECT}:{KEY}"]
     change(platform)
     parse(json.dumps(platform))
     written = io.StringIO()
-    yaml.dump(document, written)  # pyright: ignore[reportUnknownMemberType]
+    yaml.dump(document, written)
     return written.getvalue()
 
 
@@ -148,7 +148,7 @@ def put(platform: Any, name: str, placement: Placement) -> None:
         StackError: The document does not have the placement's region, or its model cannot move.
     """
     if placement.region not in platform["regions"]:
-        regions = ", ".join(platform["regions"])
+        regions: str = ", ".join(platform["regions"])
         raise StackError(
             [InputError("regions", f"must have {placement.region} for this choice, has {regions}")]
         )
@@ -183,8 +183,8 @@ def _plain(name: str) -> str:
 
 
 def _flow(values: dict[str, Any]) -> CommentedMap:
-    made = CommentedMap(values)
-    made.fa.set_flow_style()  # pyright: ignore[reportUnknownMemberType]
+    made: Any = CommentedMap(values)
+    made.fa.set_flow_style()
     return made
 
 

@@ -28,7 +28,7 @@ _KEPT_BACK: Final = {"allow_replace", "budget", "layer", "models", "monitoring"}
 
 def is_serving(document: Any) -> bool:
     """Return whether a raw stack document is a serving stack."""
-    return isinstance(document, dict) and document.get("layer") == Layer.SERVING.value  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return isinstance(document, dict) and document.get("layer") == Layer.SERVING.value
 
 
 def shared_settings(platform: Platform) -> str:
@@ -94,13 +94,15 @@ def _out_of_place(document: dict[str, Any]) -> Iterator[InputError]:
     delivery: Any = document.get("delivery")
     if isinstance(delivery, dict) and "with" in delivery:
         message = "must not be set when layer is serving: the platform's stack sets it"
-        yield InputError("delivery.with", message, _brief(delivery["with"]))  # pyright: ignore[reportUnknownArgumentType]
+        yield InputError("delivery.with", message, _brief(cast("Any", delivery)["with"]))
     monitoring: Any = document.get("monitoring")
-    for field in monitoring if isinstance(monitoring, dict) else ():  # pyright: ignore[reportUnknownVariableType]
+    for field, value in (
+        cast("dict[str, Any]", monitoring).items() if isinstance(monitoring, dict) else ()
+    ):
         if field in OF_THE_PLATFORM and field in Monitoring.model_fields:
             message = "must not be set when layer is serving: it applies to the platform's clusters"
-            yield InputError(join("monitoring", str(field)), message, _brief(monitoring[field]))  # pyright: ignore[reportUnknownArgumentType]
+            yield InputError(join("monitoring", str(field)), message, _brief(value))
 
 
 def _brief(value: object) -> object:
-    return Bare("a mapping") if isinstance(value, dict | list) else value
+    return Bare("a mapping") if isinstance(value, (dict, list)) else value

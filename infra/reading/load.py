@@ -272,10 +272,10 @@ def platform_of(path: Path) -> Any:
         raise StackError([InputError(path.name, f"cannot be read: {unread(error)}")]) from None
     except (UnicodeDecodeError, yaml.YAMLError) as error:
         raise StackError([InputError(path.name, f"is not YAML: {yaml_problem(error)}")]) from None
-    config: Any = document.get("config") if isinstance(document, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    config: Any = document.get("config") if isinstance(document, dict) else None
     if not isinstance(config, dict) or f"{PROJECT}:{KEY}" not in config:
         raise StackError([InputError(path.name, f"must have config: {PROJECT}:{KEY}:")])
-    return config[f"{PROJECT}:{KEY}"]  # pyright: ignore[reportUnknownVariableType]
+    return config[f"{PROJECT}:{KEY}"]
 
 
 @lru_cache(maxsize=64)
@@ -324,7 +324,7 @@ class EngineLoader(UserLoader):
 
 
 EngineLoader.add_constructor("tag:yaml.org,2002:int", EngineLoader.construct_yaml_int)
-EngineLoader.yaml_implicit_resolvers = {
+EngineLoader.yaml_implicit_resolvers = {  # pyrefly: ignore[instance-var-assign] - of the class
     first: [
         (tag, pattern)
         for tag, pattern in resolvers
@@ -332,6 +332,6 @@ EngineLoader.yaml_implicit_resolvers = {
     ]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
-EngineLoader.add_implicit_resolver(  # pyright: ignore[reportUnknownMemberType]
+EngineLoader.add_implicit_resolver(
     "tag:yaml.org,2002:bool", re.compile("^(?:[Tt]rue|TRUE|[Ff]alse|FALSE)$"), list("tTfF")
 )

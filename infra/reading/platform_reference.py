@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 import pulumi
 from pulumi.runtime.rpc import UNKNOWN
 from pulumi.runtime.sync_await import (
-    _sync_await as wait_for,  # pyright: ignore[reportPrivateUsage] - as the SDK's own invokes wait
+    _sync_await as wait_for,
 )
 
 from gke_inference.base.kubeconfig import kubeconfig

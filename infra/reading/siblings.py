@@ -34,7 +34,7 @@ def collisions(
         if _host(platform, team) != _host(platform, str(platform.team)):
             continue
         models: Any = document.get("models")
-        theirs = _raw_names(models if isinstance(models, dict) else {})  # pyright: ignore[reportUnknownArgumentType]
+        theirs = _raw_names(models if isinstance(models, dict) else {})
         host = platform.gateway.hostname or "the gateway's address"
         for served, where in mine.items():
             if served in theirs:
@@ -68,7 +68,7 @@ def _raw_names(models: Mapping[str, Any]) -> dict[str, str]:
             asked = form.format(model=name, adapter=adapter)
             names.setdefault(asked, join("models", name, "adapters", at))
         images: Any = written.get("images")
-        others: Any = images.get("models") if isinstance(images, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+        others: Any = images.get("models") if isinstance(images, dict) else None
         for other in cast("dict[str, Any]", others) if isinstance(others, dict) else {}:
             names.setdefault(other, join("models", name, "images", "models", other))
     return names

@@ -29,14 +29,14 @@ class KvOffload(settings.KvOffload):
     adapters. With adapters, only `cpu_gib`.
     """
 
-    shared: SharedTier | None = None  # pyright: ignore[reportIncompatibleVariableOverride] - frozen
+    shared: SharedTier | None = None
     """A volume for blocks, which all replicas of a region share. None by default."""
 
 
 class EngineSettings(settings.EngineSettings):
     """Engine settings. Settings that the engine or its hardware does not support are rejected."""
 
-    kv_offload: KvOffload | None = None  # pyright: ignore[reportIncompatibleVariableOverride] - frozen
+    kv_offload: KvOffload | None = None
     """KV cache beyond the accelerator's memory. None by default."""
     engine_secrets: dict[str, SecretId] = Field(default_factory=dict[str, str])
     """Environment variables of the engine with the value of a secret, by the secret's ID in Secret

@@ -46,7 +46,7 @@ class Ranges(RegionRanges):
 class SystemPool(SystemPoolSettings):
     """The node pool for all workloads that need no accelerator."""
 
-    machine_type: MachineType  # pyright: ignore[reportGeneralTypeIssues] - a stack names it
+    machine_type: MachineType
     """Machine type of the nodes."""
     max_nodes: SystemNodes = 3
     """Maximum number of nodes, across all zones."""

@@ -237,7 +237,8 @@ class Correction:
             of_model = np.flatnonzero(names == model)
             inverse, product = self._inverse(str(model), of_model)
             mine = inside[names[away[inside]] == model]
-            places, which = np.unique(np.searchsorted(of_model, away[mine]), return_inverse=True)
+            at: NDArray[np.intp] = np.searchsorted(of_model, away[mine])
+            places, which = np.unique(at, return_inverse=True)
             block = np.linalg.inv(inverse[np.ix_(places, places)])
             found = self._target[of_model[places]] - block @ product[places]
             deviation = np.sqrt(np.maximum(least**2, np.diag(block)))

@@ -156,7 +156,7 @@ def stage_seconds(
     stages = [each for each in table("images")["stages"] if each["pipeline"] == pipeline]
     own = next((each for each in stages if each["accelerator"] == accelerator), None)
     if own is None:
-        known = ", ".join(sorted(each["accelerator"] for each in stages))
+        known: str = ", ".join(sorted(each["accelerator"] for each in stages))
         raise ValueError(f"accelerator: must be one of {known}, got {accelerator!r}")
     reference = find(own["model"])
     if reference is None:

@@ -18,7 +18,7 @@ from pulumi_policy.proxy import unknown_checking_proxy
 from policies.framework.resources import Properties, Resource
 from policies.rules import resource_rules
 
-_Service: Any = policy._PolicyAnalyzerServicer  # pyright: ignore[reportPrivateUsage]
+_Service: Any = policy._PolicyAnalyzerServicer
 OFF = "GKE_INFERENCE_NO_SPEEDUPS"
 """Variable that makes the pack check every resource against every policy, as the SDK does."""
 _POLICIES = "_PolicyAnalyzerServicer__policies"

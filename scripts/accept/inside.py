@@ -21,7 +21,7 @@ from twin.toolchain import ToolError, tool
 from twin.wire.kube import Kube
 
 Host = Any
-"""A host of testinfra, whose types are unknown to pyright."""
+"""A host of testinfra, which has no types."""
 _PROMISE: Final = "user, mounts and variables of its specification"
 
 

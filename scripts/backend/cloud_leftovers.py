@@ -8,7 +8,7 @@ with such resources cannot be deleted
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from gke_inference.catalogue.names import service_account_email
 from infra.plan import Plan
@@ -242,12 +242,12 @@ def _services(value: Any) -> set[str]:
     """Return every backend service that a URL map refers to, at any depth."""
     if isinstance(value, dict):
         found: set[str] = set()
-        for key, inner in value.items():  # pyright: ignore[reportUnknownVariableType] - JSON
+        for key, inner in cast("dict[str, Any]", value).items():
             if key in {"backendService", "defaultService", "service"} and isinstance(inner, str):
                 found.add(_path(inner))
             else:
                 found |= _services(inner)
         return found
     if isinstance(value, list):
-        return {path for inner in value for path in _services(inner)}  # pyright: ignore[reportUnknownVariableType] - JSON
+        return {path for inner in cast("list[Any]", value) for path in _services(inner)}
     return set()

@@ -117,16 +117,20 @@ class Comparison:
     def plain(self, entry: Entry | None) -> dict[str, Any]:
         """Return it as JSON data, with its entry in a file if it has one."""
         result, planned = self.result, self.planned()
-        measured: Mapping[str, Any] | None = result and {
-            "predicted_tpot_ms": 1e3 * result.model_seconds,
-            "measured_tpot_ms": 1e3 * result.tpot_seconds,
-            "factor": result.factor,
-            "low": result.low,
-            "high": result.high,
-            "differs": result.is_off,
-            "batch": result.batch,
-            "periods": result.periods,
-        }
+        measured: Mapping[str, Any] | None = (
+            None
+            if result is None
+            else {
+                "predicted_tpot_ms": 1e3 * result.model_seconds,
+                "measured_tpot_ms": 1e3 * result.tpot_seconds,
+                "factor": result.factor,
+                "low": result.low,
+                "high": result.high,
+                "differs": result.is_off,
+                "batch": result.batch,
+                "periods": result.periods,
+            }
+        )
         return {
             "model": self.model,
             "rung": self.rung,

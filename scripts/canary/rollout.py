@@ -131,13 +131,13 @@ def write_percent(stack: str, model: str, percent: int, folder: Path = STACKS) -
     yaml = YAML()
     yaml.preserve_quotes = True
     yaml.width = 120
-    yaml.indent(mapping=2, sequence=4, offset=2)  # pyright: ignore[reportUnknownMemberType]
-    document: Any = yaml.load(file.read_text(encoding="utf-8"))  # pyright: ignore[reportUnknownMemberType]
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    document: Any = yaml.load(file.read_text(encoding="utf-8"))
     platform: Any = document["config"][f"{PROJECT}:{KEY}"]
     platform["models"][model]["canary"]["percent"] = percent
     parse(json.dumps(platform), partial(settings_in, folder))
     text = io.StringIO()
-    yaml.dump(document, text)  # pyright: ignore[reportUnknownMemberType]
+    yaml.dump(document, text)
     file.write_text(text.getvalue(), encoding="utf-8")
 
 

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import yaml
 
@@ -160,7 +160,8 @@ def _clean(obj: Object, targets: set[tuple[str, str]]) -> Object:
     if obj["kind"] in _SCALED and isinstance(spec, dict):
         is_gated = NEEDS in kept
         if is_gated or (obj["kind"], metadata["name"]) in targets:
-            made["spec"] = {key: value for key, value in spec.items() if key != "replicas"}  # pyright: ignore[reportUnknownVariableType]
+            kept_spec = cast("dict[str, Any]", spec)
+            made["spec"] = {key: value for key, value in kept_spec.items() if key != "replicas"}
         if is_gated:
             kept[DELIVERED] = "git"
     if kept:
@@ -191,8 +192,8 @@ def _unwritable(value: Any, path: str) -> Iterator[tuple[str, str]]:
         if value == _HIDDEN:
             yield path, "must not be secret: it would be in git"
     elif isinstance(value, dict):
-        for key, item in value.items():  # pyright: ignore[reportUnknownVariableType]
-            yield from _unwritable(item, f"{path}.{key}" if path else str(key))  # pyright: ignore[reportUnknownArgumentType]
+        for key, item in cast("dict[str, Any]", value).items():
+            yield from _unwritable(item, f"{path}.{key}" if path else str(key))
     elif isinstance(value, list):
-        for at, item in enumerate(value):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        for at, item in enumerate(cast("list[Any]", value)):
             yield from _unwritable(item, f"{path}[{at}]")

@@ -57,10 +57,10 @@ def _default(parameter: Any) -> str:
         return "required"
     if value is None or value is False or value in ("", ()):
         return ""
-    value = value.value if isinstance(value, Enum) else value
-    if value is True and parameter.secondary_opts:
+    shown: Any = value.value if isinstance(value, Enum) else value
+    if shown is True and parameter.secondary_opts:
         return f"`{parameter.opts[0]}`"
-    return f"`{value:g}`" if isinstance(value, float) else f"`{Path(str(value))}`"
+    return f"`{shown:g}`" if isinstance(shown, float) else f"`{Path(str(shown))}`"
 
 
 def section(name: str, command: Any, level: int = 2) -> Iterator[str]:

@@ -36,7 +36,7 @@ def _values(spec: dict[str, Any]) -> dict[str, Any] | None:
     """Return the schema of a mapping's values, or None if it is not a mapping."""
     for found in (*spec.get("patternProperties", {}).values(), spec.get("additionalProperties")):
         if isinstance(found, dict):
-            return found  # pyright: ignore[reportUnknownVariableType] - JSON
+            return found
     return None
 
 
@@ -73,7 +73,7 @@ def _limits(spec: dict[str, Any]) -> str:
     if pattern is not None:
         parts.append(PATTERN_WORDS.get(pattern, f"matches `{pattern}`"))
     default = seen.get("default")
-    if not isinstance(default, list | dict) and default is not None:
+    if not isinstance(default, (list, dict)) and default is not None:
         parts.append(f"default `{_plain(default)}`")
     return "; ".join(parts).replace("|", "\\|")
 

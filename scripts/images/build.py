@@ -138,7 +138,7 @@ def upload(plan: ImagesPlan, revision: str, store: Objects) -> None:
         raise ImagesError(
             f"--revision: must be a commit of this checkout, got {revision!r}: {reason}"
         )
-    store.upload(bucket, name, io.BytesIO(ran.stdout), len(ran.stdout), is_final=False)  # pyright: ignore[reportArgumentType] - it only reads and seeks
+    store.upload(bucket, name, io.BytesIO(ran.stdout), len(ran.stdout), is_final=False)  # pyrefly: ignore[bad-argument-type] - it only reads and seeks
 
 
 def uncommitted() -> list[str]:

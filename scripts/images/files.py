@@ -48,15 +48,15 @@ def _yaml() -> YAML:
     yaml = YAML()
     yaml.preserve_quotes = True
     yaml.width = 4096
-    yaml.indent(mapping=2, sequence=4, offset=2)  # pyright: ignore[reportUnknownMemberType]
+    yaml.indent(mapping=2, sequence=4, offset=2)
     return yaml
 
 
 def _read(file: Path) -> Any:
-    return _yaml().load(file.read_text(encoding="utf-8"))  # pyright: ignore[reportUnknownMemberType]
+    return _yaml().load(file.read_text(encoding="utf-8"))
 
 
 def _write(document: Any, file: Path) -> None:
     text = io.StringIO()
-    _yaml().dump(document, text)  # pyright: ignore[reportUnknownMemberType]
+    _yaml().dump(document, text)
     file.write_text(text.getvalue(), encoding="utf-8")

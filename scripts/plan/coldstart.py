@@ -54,7 +54,7 @@ def _summary(found: list[Start]) -> Iterator[str]:
             f" {one.start.high:.0f}), {one.model} on {one.rung} in {one.region}"
         )
     for one in found:
-        if one.is_late:
+        if one.is_late and one.limit is not None:
             yield (
                 f"warning: {one.model} on {one.rung} in {one.region} starts in"
                 f" {one.start.seconds:.0f} s; slo.cold_start_s is {one.limit:.0f}"

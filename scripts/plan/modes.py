@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, cast
 
 import typer
 
@@ -69,7 +69,9 @@ def given_options(context: typer.Context | None) -> dict[str, Given]:
             is_option = parameter.param_type_name == "option"
             label = parameter.opts[0] if is_option else "MODEL"
             value: Any = context.params[name]
-            found[name] = Given(label, value[0] if isinstance(value, list) else value)
+            found[name] = Given(
+                label, cast("list[Any]", value)[0] if isinstance(value, list) else value
+            )
     return found
 
 

@@ -209,7 +209,7 @@ def plan(
         ),
     ] = None,
     calibration: CalibrationOption = None,
-    invoked: typer.Context = None,  # pyright: ignore[reportArgumentType] - Typer sets it
+    invoked: typer.Context = None,  # pyrefly: ignore[bad-function-definition] - Typer sets it
 ) -> None:
     """Rank the hardware for a model by price and latency, with uncertainty ranges."""
     options = given_options(invoked)

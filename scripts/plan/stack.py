@@ -212,7 +212,7 @@ def _left(resolved: Plan, made: Proposal) -> set[str]:
 def _nothing(
     points: Sequence[Portfolio[Proposal]], wanted: Wanted, rest: Rest, limits: Mapping[Key, int]
 ) -> str:
-    if points:
+    if points and wanted.budget is not None:
         least = min(one.usd_per_hour.value for one in points) * HOURS_PER_MONTH
         return f"--budget: must be at least ${least:,.0f} a month, got {wanted.budget:,.0f}"
     used = total_uses([rest.uses], [rest.spare])

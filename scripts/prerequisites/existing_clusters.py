@@ -95,7 +95,10 @@ def _place(project: Project, region: RegionPlan, found: Json) -> Iterator[str]:
         yield f"has no nodes in {', '.join(outside)}; must have nodes in those zones"
     network, subnet = project.plan.network.existing, settings.existing.subnet
     config: dict[str, Any] = found.get("networkConfig", {})
-    for kind, wanted in (("network", network), ("subnetwork", subnet and subnet.name)):
+    for kind, wanted in (
+        ("network", network),
+        ("subnetwork", None if subnet is None else subnet.name),
+    ):
         if wanted is not None and not str(config.get(kind, "")).endswith(wanted):
             yield f"is in the {kind} {last(config.get(kind))}; must be in {last(wanted)}"
 
@@ -145,5 +148,5 @@ def _namespace(project: Project, cluster: str, namespace: str) -> Finding:
 def _at(found: Json, *path: str) -> Any:
     here: Any = found
     for key in path:
-        here = here.get(key) if isinstance(here, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    return here  # pyright: ignore[reportUnknownVariableType]
+        here = here.get(key) if isinstance(here, dict) else None
+    return here

@@ -2,7 +2,7 @@
 
 import math
 import time
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -180,7 +180,7 @@ def _moment(text: str) -> datetime:
         raise CommandError(f"{rule}, got {text!r}") from None
 
 
-def _quiet(title: str, *, is_quiet: bool):
+def _quiet(title: str, *, is_quiet: bool) -> AbstractContextManager[None]:
     return nullcontext() if is_quiet else step(title)
 
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from scripts.rehearse.measured import Measured, measured
 from scripts.terminal.console import CommandError, one_line
@@ -108,7 +108,7 @@ class Ray:
                 try:
                     found[places[each]] = self._ray.get(each)
                 except self._ray.exceptions.RayError as error:
-                    reason = one_line(str(error))[-300:]
+                    reason = one_line(str(cast("Exception", error)))[-300:]
                     raise CommandError(
                         f"--ray: must have this checkout and its packages, got {self._address!r}: "
                         f"{reason}"
@@ -132,7 +132,7 @@ def workers(address: str | None) -> Generator[Workers]:
         yield Processes()
         return
     try:
-        import ray  # noqa: PLC0415 - an optional extra # pyright: ignore[reportMissingImports]
+        import ray  # noqa: PLC0415 - an optional extra
     except ImportError:
         raise CommandError(
             f"--ray: must be omitted without the package ray, got {address!r}: "

@@ -36,7 +36,7 @@ def html(found: Page) -> str:
         "cents": cents, "dollars": dollars, "of_unit": of_unit, "part": part, "per_cent": per_cent,
         "picture": picture, "time": time,
     }  # fmt: skip
-    environment.filters.update(own)  # pyright: ignore[reportUnknownMemberType]
+    environment.filters.update(own)
     template = environment.get_template("page.html")
     return template.render(
         page=found, phases=PHASES, span=span, missing=missing_items, not_deducted=NOT_DEDUCTED

@@ -3,7 +3,7 @@
 import json
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from infra.reading.load import STACKS
 from infra.reading.variants import with_delivered
@@ -65,16 +65,18 @@ def preview_errors(output: str) -> str:
         found: list[dict[str, Any]] = json.loads(output).get("diagnostics", [])
     except ValueError:
         return ""
-    messages = [item["message"].strip() for item in found if item.get("severity") == "error"]
+    messages: list[str] = [
+        item["message"].strip() for item in found if item.get("severity") == "error"
+    ]
     return "; ".join(dict.fromkeys(messages))
 
 
 def without_unknowns(value: Any) -> Any:
     """Return a value with readable markers for unknown values, at any depth."""
     if isinstance(value, dict):
-        return {key: without_unknowns(item) for key, item in value.items()}  # pyright: ignore
+        return {key: without_unknowns(item) for key, item in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):
-        return [without_unknowns(item) for item in value]  # pyright: ignore
+        return [without_unknowns(item) for item in cast("list[Any]", value)]
     return value.replace(UNKNOWN, NOT_KNOWN) if isinstance(value, str) else value
 
 

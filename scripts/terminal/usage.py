@@ -93,7 +93,8 @@ def _broken(details: ErrorDetails, param: Any) -> str:
 
 def _choices(param: Any) -> list[str]:
     choices: tuple[Any, ...] = param.type_descriptor.choices or ()
-    return [str(one.value if isinstance(one, Enum) else one) for one in choices]
+    plain: list[Any] = [one.value if isinstance(one, Enum) else one for one in choices]
+    return [str(one) for one in plain]
 
 
 def _plain(message: str) -> str:

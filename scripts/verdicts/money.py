@@ -165,7 +165,7 @@ def _units(old: tuple[UnitCost, ...], new: tuple[UnitCost, ...]) -> list[Unit]:
     rows: list[Unit] = []
     for name in dict.fromkeys([*sides[0], *sides[1]]):
         was, now = (side.get(name) for side in sides)
-        before, after = (each and each.usd for each in (was, now))
+        before, after = (None if each is None else each.usd for each in (was, now))
         if _said(before) != _said(after):
             unit = next(each.unit for each in (now, was) if each is not None)
             rows.append(Unit(name, unit, before, after, was is None, now is None))

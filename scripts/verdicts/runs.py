@@ -14,7 +14,7 @@ from collections.abc import Generator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
@@ -207,19 +207,21 @@ def without_keys(text: str) -> str:
     document: Any = yaml.load(text, Loader=EngineLoader)  # noqa: S506 - derives from SafeLoader
     if not isinstance(document, dict):
         return text
-    plain: dict[str, Any] = {k: v for k, v in document.items() if k not in _KEYS}  # pyright: ignore[reportUnknownVariableType]
-    if plain == document and "secure:" not in text:
+    whole = cast("dict[str, Any]", document)
+    plain = {key: value for key, value in whole.items() if key not in _KEYS}
+    if plain == whole and "secure:" not in text:
         return text
     return json.dumps(_opened(plain))
 
 
 def _opened(value: Any) -> Any:
     if isinstance(value, dict):
-        if value.keys() == {"secure"}:  # pyright: ignore[reportUnknownMemberType]
-            return value["secure"]  # pyright: ignore[reportUnknownVariableType]
-        return {key: _opened(item) for key, item in value.items()}  # pyright: ignore
+        given = cast("dict[str, Any]", value)
+        if given.keys() == {"secure"}:
+            return given["secure"]
+        return {key: _opened(item) for key, item in given.items()}
     if isinstance(value, list):
-        return [_opened(item) for item in value]  # pyright: ignore
+        return [_opened(item) for item in cast("list[Any]", value)]
     return value
 
 

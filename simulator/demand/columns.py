@@ -1,7 +1,7 @@
 """Forms with a header and comma-separated columns: Azure, BurstGPT, and the own list."""
 
 import csv
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +16,7 @@ from simulator.demand.rows import FileTraffic, Names, Recent, Row
 _SESSIONS = 1_000_000
 
 
-class _Columns(FileTraffic):
+class _Columns(FileTraffic, ABC):
     """A file with a header."""
 
     HEADERS: ClassVar[Sequence[Sequence[str]]]

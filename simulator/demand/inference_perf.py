@@ -208,7 +208,7 @@ def _drawn(given: _Distribution) -> NDArray[np.int64]:
         part = given.skew / math.sqrt(1 + given.skew**2)
         first, second = random.standard_normal((2, _SAMPLES))
         skewed = part * first + math.sqrt(1 - part**2) * second
-        values = given.mean + spread * np.where(first >= 0, skewed, -skewed)
+        values: NDArray[np.float64] = given.mean + spread * np.where(first >= 0, skewed, -skewed)
     else:
         values = random.normal(given.mean, spread, _SAMPLES)
     return np.rint(np.clip(values, given.min, given.max)).astype(np.int64)

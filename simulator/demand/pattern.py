@@ -78,7 +78,9 @@ def percentiles_of(
     if len(values) == 1:
         return int(values[0])
     limits = np.cumsum(weights, dtype=float)
-    at = np.searchsorted(limits, np.array(percents) / 100 * limits[-1], side="left")
+    at: NDArray[np.intp] = np.searchsorted(
+        limits, np.array(percents) / 100 * limits[-1], side="left"
+    )
     found = values[np.minimum(at, len(values) - 1)]
     return tuple((percent, int(value)) for percent, value in zip(percents, found, strict=True))
 

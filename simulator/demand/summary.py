@@ -57,8 +57,8 @@ class Lengths:
     def percentile(self, percent: float) -> int:
         """Return the length that so many percent do not exceed."""
         limits = np.cumsum(self.bins)
-        found = int(np.searchsorted(limits, percent / 100 * limits[-1], side="left"))
-        return max(1, round(2.0 ** (found / _BINS_PER_OCTAVE)))
+        found: np.intp = np.searchsorted(limits, percent / 100 * limits[-1], side="left")
+        return max(1, round(2.0 ** (int(found) / _BINS_PER_OCTAVE)))
 
 
 @dataclass

@@ -8,7 +8,7 @@ tracing and streams are not served.
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-import grpc  # pyright: ignore[reportMissingTypeStubs] - it has none
+import grpc
 import numpy as np
 
 from simulator.dialects.predictive_models import BackendError, Model

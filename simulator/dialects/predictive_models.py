@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime  # pyright: ignore[reportMissingTypeStubs] - it has none
+import onnxruntime
 
 from simulator.dialects import predictive_config as configuration
 from simulator.dialects.predictive_config import type_name, type_number

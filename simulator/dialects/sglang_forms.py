@@ -4,6 +4,8 @@ Read from the wheel of that release: `_validate_request`, `_tool_call_parsing_ac
 `_process_tool_calls` of `serving_chat.py`, and `get_json_schema_constraint`.
 """
 
+from typing import Any, cast
+
 from simulator.dialects.forms import Json, call_in, filled, function_named
 from simulator.server.bodies.errors import ApiError
 from simulator.server.bodies.structured import Form, written
@@ -83,7 +85,7 @@ def _forced(body: Json) -> Json | None:
         return None
     if not tools:
         raise ApiError(400, "Tools cannot be empty if tool choice is set to a specific tool.")
-    name = str(choice["function"]["name"])  # pyright: ignore[reportUnknownArgumentType]
+    name = str(cast("dict[str, Any]", choice)["function"]["name"])
     function = function_named(tools, name)
     if function is None:
         raise ApiError(400, f"Tool '{name}' not found in tools list.")

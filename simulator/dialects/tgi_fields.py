@@ -99,8 +99,10 @@ def _check_message(where: str, found: Any) -> None:
     content: Any = message.get("content")
     parts = cast(list[Any], content) if isinstance(content, list) else []
     calls: Any = message.get("tool_calls")
-    has_calls = isinstance(calls, list) and all(isinstance(call, dict) for call in calls)  # pyright: ignore[reportUnknownVariableType]
-    has_text = isinstance(content, str | list) and all(map(_is_part, parts))
+    has_calls = isinstance(calls, list) and all(
+        isinstance(call, dict) for call in cast("list[Any]", calls)
+    )
+    has_text = isinstance(content, (str, list)) and all(map(_is_part, parts))
     if not has_text and not has_calls:
         raise form_error(f"{where}: data did not match any variant of untagged enum MessageBody")
 
@@ -110,7 +112,7 @@ def _is_part(part: Any) -> bool:
         return False
     known = cast(asks.Json, part)
     image: Any = known.get("image_url")
-    is_image = isinstance(image, dict) and isinstance(image.get("url"), str)  # pyright: ignore[reportUnknownMemberType]
+    is_image = isinstance(image, dict) and isinstance(image.get("url"), str)
     found = {"image_url": is_image, "text": isinstance(known.get("text"), str)}
     return found.get(str(known.get("type")), False)
 

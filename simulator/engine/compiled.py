@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -253,11 +253,11 @@ class CompiledEngines:
         return int(status.partition("VmHWM:")[2].split()[0]) // 1024
 
     def _write(self, *parts: bytes | NDArray[Any]) -> None:
-        stream = self._process.stdin
+        stream = cast("IO[bytes]", self._process.stdin)
         try:
             for part in parts:
-                stream.write(part if isinstance(part, bytes) else part.tobytes())  # pyright: ignore[reportOptionalMemberAccess]  # a pipe
-            stream.flush()  # pyright: ignore[reportOptionalMemberAccess]
+                stream.write(part if isinstance(part, bytes) else part.tobytes())
+            stream.flush()
         except BrokenPipeError:
             raise self._ended() from None
 
@@ -266,14 +266,15 @@ class CompiledEngines:
 
     def _read(self, kind: type[_T], count: int) -> NDArray[_T]:
         size = count * np.dtype(kind).itemsize
-        found = self._process.stdout.read(size)  # pyright: ignore[reportOptionalMemberAccess]  # a pipe
+        found = cast("IO[bytes]", self._process.stdout).read(size)
         if len(found) < size:
             raise self._ended()
         return np.frombuffer(found, kind)
 
     def _ended(self) -> RuntimeError:
         self._process.wait()
-        reason = self._process.stderr.read().decode(errors="replace").strip()  # pyright: ignore[reportOptionalMemberAccess]  # a pipe
+        errors = cast("IO[bytes]", self._process.stderr).read()
+        reason = errors.decode(errors="replace").strip()
         return RuntimeError(f"{PROGRAM} ended with {self._process.returncode}: {reason[:400]}")
 
 

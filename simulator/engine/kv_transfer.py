@@ -63,7 +63,7 @@ class HttpPeers:
                 if answer.status != 200:
                     raise TransferError(f"{url}: status {answer.status}")
                 return int((await answer.json())["chips"])
-        except (ClientError, OSError, TimeoutError) as error:
+        except (ClientError, OSError) as error:
             raise TransferError(f"{url}: {error}") from error
 
 
@@ -98,7 +98,7 @@ class KvTransfer:
         """
         if not self.enabled or not isinstance(params, dict):
             return None, False
-        given: dict[str, Any] = params  # pyright: ignore[reportUnknownVariableType]
+        given: dict[str, Any] = params
         keeps = bool(given.get("do_remote_decode"))
         if not given.get("do_remote_prefill"):
             return None, keeps

@@ -262,7 +262,7 @@ class Gates:
         before = self._divided[numbers]  # a step may have fewer requests than there are parts
         self._divided[numbers] += len(left)
         place = ((before + np.arange(len(left))) * _EVEN) % 1.0 * limits[-1]
-        chosen = np.searchsorted(limits, place, side="right")
+        chosen: NDArray[np.intp] = np.searchsorted(limits, place, side="right")
         return np.array(numbers, np.int64)[np.minimum(chosen, len(live) - 1)]
 
     # -- the fallbacks of pools

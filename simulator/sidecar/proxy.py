@@ -99,7 +99,7 @@ class Sidecar:
         try:
             async with self._client().post(url, json=asked, headers=headers) as answer:
                 return answer.status, await answer.read()
-        except (ClientError, OSError, TimeoutError) as error:
+        except (ClientError, OSError) as error:
             _log.warning("prefill at %s: %s", prefiller, error)
             return 502, b""
 
@@ -112,7 +112,7 @@ class Sidecar:
             answer = await self._client().request(
                 http.method, url, data=body or None, headers=_headers(http, number)
             )
-        except (ClientError, OSError, TimeoutError) as error:
+        except (ClientError, OSError) as error:
             _log.warning("decoder: %s", error)
             problem = {"error": {"message": "Decoder is not available", "code": 503}}
             return web.json_response(problem, status=503)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 from unittest import mock
 
 import pulumi
@@ -203,15 +203,20 @@ def _unlisted_once_done(
     look through a hundred thousand of them.
     """
     task = asyncio.Task(coroutine, loop=loop, **options)
-    task.add_done_callback(asyncio.tasks._unregister_task)  # type: ignore[attr-defined]
+    tasks: Any = asyncio.tasks
+    task.add_done_callback(tasks._unregister_task)
     return task
+
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
 class _AtOnce(ThreadPoolExecutor):
     """Does what it is given before it returns."""
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
+    def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
+        future: Future[_T] = Future()
         try:
             future.set_result(fn(*args, **kwargs))
         except Exception as error:  # noqa: BLE001 - it is raised where the result is awaited

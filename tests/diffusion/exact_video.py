@@ -1,4 +1,3 @@
-# pyright: reportMissingImports=false
 """The pipeline of videos, whose files are the frames themselves and not an MP4 file of them."""
 
 import io

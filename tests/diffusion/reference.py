@@ -1,4 +1,3 @@
-# pyright: reportMissingImports=false
 """Generates with diffusers' own pipeline what the server was asked.
 
 It runs where diffusers is, not where the tests are. With `--cache`, it prints how many steps reused

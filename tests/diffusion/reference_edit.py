@@ -1,4 +1,3 @@
-# pyright: reportMissingImports=false
 """Changes an image with diffusers' own pipelines; it runs where diffusers is.
 
 Without `--kind`, the pipeline is that of image to image, or with a mask, of inpainting. A mask is

@@ -1,4 +1,3 @@
-# pyright: reportMissingImports=false
 """Prints how well diffusers' own denoiser predicts images, without an adapter and with one.
 
 The loss is that of flow matching, over 64 draws of noise that are the same for both.

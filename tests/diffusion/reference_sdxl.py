@@ -1,4 +1,3 @@
-# pyright: reportMissingImports=false
 """Generates with diffusers' own pipeline of Stable Diffusion XL what the server was asked.
 
 It runs where diffusers is, not where the tests are. Each image has a file, `out`; with

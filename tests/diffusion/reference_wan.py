@@ -1,4 +1,3 @@
-# pyright: reportMissingImports=false
 """Generates with diffusers' own pipeline of Wan the frames that the server was asked for.
 
 It runs where diffusers is, not where the tests are. Each video has a file, `out`.

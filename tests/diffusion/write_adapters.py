@@ -1,4 +1,3 @@
-# pyright: reportMissingImports=false
 """Write adapters of the tiny model: good, of one dimension (flat), and of a larger rank (wide)."""
 
 import sys

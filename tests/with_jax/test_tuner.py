@@ -1,10 +1,11 @@
 """The tuner: it compiles, refuses, ranks and writes; on a device it measures."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from kernels import __main__ as program
-from kernels import measure, tables, tuner
+from kernels import measure, tuner
 from kernels.shapes import AttentionShape, Blocks
 
 SMALL = AttentionShape(2, 1, 512, 512, 128, causal=True)
@@ -54,7 +55,7 @@ def test_times_of_a_device_go_before_every_estimate(entry):
         tuner.Tried(Blocks(256, 256, 256), 100_000, "", 0.2),
     ]
     small = AttentionShape(1, 1, 256, 256, 128, causal=True, dtype="float32")
-    guessed = tables.Entry(**{**vars(entry), "shape": small, "blocks": Blocks(256, 256, 256)})
+    guessed = replace(entry, shape=small, blocks=Blocks(256, 256, 256))
     found = measure.measured(guessed, tried, "a processor", interpret=True)
     assert found.reason == "measured"
     assert found.measured is not None

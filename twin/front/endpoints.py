@@ -144,7 +144,7 @@ class _Served:
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):
                 answers, requests = await asyncio.open_connection(*at)
-        except (OSError, TimeoutError):
+        except OSError:
             _reset(writer)
             self._writers.discard(writer)
             return

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 from pydantic import ValidationError
@@ -68,11 +68,11 @@ def _field(details: ErrorDetails, document: Any) -> str:
     """Return the path of a field, without the validator's names of kinds."""
     path, here = "", document
     for part in details["loc"]:
-        if isinstance(part, int) and isinstance(here, list) and part < len(here):  # pyright: ignore[reportUnknownArgumentType]
-            path, here = f"{path}[{part}]", here[part]  # pyright: ignore[reportUnknownVariableType]
+        if isinstance(part, int) and isinstance(here, list) and part < len(here):
+            path, here = f"{path}[{part}]", cast("list[Any]", here)[part]
         elif isinstance(here, dict) and (part in here or details["type"] == "missing"):
             path += f".{part}" if path else str(part)
-            here = here.get(part)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+            here = here.get(part)
     return path
 
 

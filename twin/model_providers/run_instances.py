@@ -10,7 +10,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -86,7 +86,7 @@ class RunInstances:
         return next((each for each in run_models(self._store) if each.has_host(host)), None)
 
     @contextmanager
-    def taken(self, model: RunModel) -> Iterator[Place]:
+    def taken(self, model: RunModel) -> Generator[Place]:
         """Yield an instance with room for a request, for its duration.
 
         Raises:

@@ -164,7 +164,7 @@ def _children(value: Any) -> list[Any]:
     within: Iterable[Any] = (
         cast("dict[str, Any]", value).values() if isinstance(value, dict) else value
     )
-    return [each for each in within if isinstance(each, dict | list)]
+    return [each for each in within if isinstance(each, (dict, list))]
 
 
 def _wrong_target(line: dict[str, Any], bounds: Bounds) -> tuple[str, str, str | None] | None:

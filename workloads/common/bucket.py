@@ -17,11 +17,11 @@ from .google_imports import without_warnings
 with without_warnings():
     import google.api_core.exceptions as api_errors
     import google.auth.exceptions
-    from google.cloud import storage  # pyright: ignore[reportMissingTypeStubs]
-    from google.cloud.storage.exceptions import (  # pyright: ignore[reportMissingTypeStubs]
+    from google.cloud import storage
+    from google.cloud.storage.exceptions import (
         DataCorruption,
     )
-    from google.cloud.storage.retry import (  # pyright: ignore[reportMissingTypeStubs]
+    from google.cloud.storage.retry import (
         DEFAULT_RETRY,
     )
 
@@ -36,7 +36,7 @@ _BUFFER: Final = 2**16
 _MOST_COMPOSED: Final = 32  # cloud.google.com/storage/docs/composite-objects
 _MOST_DELETED: Final = 16  # at once
 _T = TypeVar("_T")
-_retry: Any = DEFAULT_RETRY.with_timeout(60.0)  # pyright: ignore[reportUnknownMemberType]
+_retry: Any = DEFAULT_RETRY.with_timeout(60.0)
 
 
 class BucketError(Exception):
@@ -306,7 +306,7 @@ class Bucket:
             DataCorruption,
             OSError,
         ) as error:
-            kind: Any = type(error)  # pyright: ignore[reportUnknownVariableType]
+            kind: Any = type(error)
             raise BucketError(f"Cloud Storage: {kind.__name__}") from error
 
     async def run_in_thread(self, call: Callable[..., _T], *arguments: Any) -> _T:

@@ -382,7 +382,7 @@ def _base_model(given: Any) -> BaseModel:
     where = "base_models"
     if not isinstance(given, dict):
         raise ValueError(f"{where}: must be objects, got {given!r}")
-    words: dict[str, Any] = given  # pyright: ignore[reportUnknownVariableType]
+    words: dict[str, Any] = given
     known = {entry.name for entry in fields(BaseModel)}
     if unknown := sorted(set(words) - known):
         raise ValueError(f"{where}.{unknown[0]}: no such setting")
@@ -397,9 +397,9 @@ def _base_model(given: Any) -> BaseModel:
         if not isinstance(count, int) or isinstance(count, bool) or count < 0:
             raise ValueError(f"{where}.{name}: must be a whole number, at least 0, got {count!r}")
     sigmas = words.get("sigmas") or ()
-    if not isinstance(sigmas, list | tuple) or not all(map(_is_number, sigmas)):  # pyright: ignore[reportUnknownArgumentType]
+    if not isinstance(sigmas, (list, tuple)) or not all(map(_is_number, sigmas)):
         raise ValueError(f"{where}.sigmas: must be a list of numbers, got {sigmas!r}")
-    words = {**words, "sigmas": tuple(map(float, sigmas))}  # pyright: ignore[reportUnknownArgumentType]
+    words = {**words, "sigmas": tuple(map(float, sigmas))}
     return BaseModel(**words)
 
 
@@ -409,7 +409,7 @@ def _counts(name: str, given: Any) -> tuple[int, ...]:
     Raises:
         ValueError: Something else is there.
     """
-    found: list[Any] = list(given) if isinstance(given, list | tuple) else [given]  # pyright: ignore[reportUnknownArgumentType]
+    found: list[Any] = list(given) if isinstance(given, (list, tuple)) else [given]
     for each in found:
         if not isinstance(each, int) or isinstance(each, bool):
             raise ValueError(f"{name}: must be whole numbers, got {each!r}")

@@ -99,7 +99,7 @@ def from_json(body: Any) -> Body:
     images = given.get("images")
     if not isinstance(images, list):
         raise ApiError(400, "images: must be a list of objects with image_url", param="images")
-    found: list[Any] = images  # pyright: ignore[reportUnknownVariableType]
+    found: list[Any] = images
     if len(found) > MOST_IMAGES:
         raise _too_many("images", len(found))
     mask = given.get("mask")
@@ -112,7 +112,7 @@ def from_json(body: Any) -> Body:
 
 def _file(given: Any, field: str) -> bytes:
     """Return the file of a data URL. The server fetches no URL, and keeps no files."""
-    reference: dict[str, Any] = given if isinstance(given, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+    reference: dict[str, Any] = given if isinstance(given, dict) else {}
     url = reference.get("image_url")
     if set(reference) != {"image_url"} or not isinstance(url, str):
         message = f"{field}: must be an object with image_url, and nothing else"

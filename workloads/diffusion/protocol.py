@@ -149,7 +149,7 @@ def fields_of(body: Any, accepted: frozenset[str]) -> dict[str, Any]:
     """
     if not isinstance(body, dict):
         raise ApiError(400, "the body must be a JSON object")
-    given: dict[str, Any] = body  # pyright: ignore[reportUnknownVariableType]
+    given: dict[str, Any] = body
     for name, value in given.items():
         if name not in accepted and value is not None:
             raise ApiError(400, f"{name}: this server has no such field", param=name)
@@ -192,7 +192,7 @@ def _adapter_names(given: dict[str, Any], settings: Settings) -> list[str]:
             message = f"{_WEIGHTS}: must not be set without {_NAMES}"
             raise ApiError(400, message, param=_WEIGHTS)
         return []
-    found: list[Any] = names if isinstance(names, list) else []  # pyright: ignore[reportUnknownVariableType]
+    found: list[Any] = names if isinstance(names, list) else []
     if not found or not all(isinstance(name, str) for name in found):
         message = f"{_NAMES}: must be a list of names, got {names!r}"
         raise ApiError(400, message, param=_NAMES)
@@ -208,7 +208,7 @@ def _adapter_weights(given: dict[str, Any], count: int) -> list[float]:
     weights = given.get(_WEIGHTS)
     if weights is None:
         return [1.0] * count
-    found: list[Any] = weights if isinstance(weights, list) else []  # pyright: ignore[reportUnknownVariableType]
+    found: list[Any] = weights if isinstance(weights, list) else []
     if len(found) != count:
         message = f"{_WEIGHTS}: must be a list of {count}, as {_NAMES}, got {weights!r}"
         raise ApiError(400, message, param=_WEIGHTS)

@@ -131,7 +131,7 @@ async def _generate(request: web.Request, metrics: Metrics, read: _Read) -> web.
             seed=asked.seed,
             steps=asked.steps,
             trace_id=trace,
-            **({"frames": asked.frames} if asked.frames else {}),
+            **({"frames": asked.frames} if asked.frames > 0 else {}),
             **({"strength": asked.edit.strength} if asked.edit else {}),
         )
 

@@ -22,10 +22,9 @@ autoscalers, and write that one ConfigMap.
 
 import http.client
 import json
-import sys
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from .bucket import BucketError
 from .kube import Kube, KubeError
@@ -223,7 +222,7 @@ def missing_of(needs: "tuple[str, ...]") -> str:
     return ""
 
 
-def main() -> int:
+def main() -> NoReturn:
     """Check the workloads until the pod ends."""
     gate = Gate(Kube())
     while True:
@@ -237,4 +236,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -240,12 +240,12 @@ def read(text: str) -> Spec:
 def _typed(cls: type[_T], content: Any, where: str) -> _T:
     """Build a dataclass from a mapping, and check each field against its annotation."""
     hints = get_type_hints(cls)
-    known = {each.name for each in fields(cls)}  # pyright: ignore[reportArgumentType]
+    known = {each.name for each in fields(cast("Any", cls))}
     given = cast("dict[str, Any]", content)
     for name, value in given.items():
         if name not in known:
             raise SpecError(f"{where}.{name}: is not a field, got {_shown(value)}")
-    for each in fields(cls):  # pyright: ignore[reportArgumentType]
+    for each in fields(cast("Any", cls)):
         if each.name not in given and each.default is MISSING and each.default_factory is MISSING:
             raise SpecError(f"{where}.{each.name}: must be given, got none")
     values = {name: _value(hints[name], value, f"{where}.{name}") for name, value in given.items()}
@@ -253,7 +253,8 @@ def _typed(cls: type[_T], content: Any, where: str) -> _T:
 
 
 def _value(hint: Any, value: Any, where: str) -> Any:
-    origin, inner = get_origin(hint), get_args(hint)
+    origin: Any = get_origin(hint)
+    inner = get_args(hint)
     if origin in (types.UnionType, typing.Union):
         return None if value is None else _value(inner[0], value, where)
     if origin is dict and isinstance(value, dict):

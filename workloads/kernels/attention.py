@@ -139,7 +139,7 @@ def _splash(
             q=_padded_ids(segments[0], queries), kv=_padded_ids(segments[1], keys)
         )
     kernel = splash_kernel(shape, blocks, interpret=interpret)
-    out: jax.Array = jax.vmap(kernel)(q, k, v, ids)  # pyright: ignore[reportAssignmentType]
+    out: jax.Array = jax.vmap(kernel)(q, k, v, ids)  # pyrefly: ignore[bad-assignment] - it has no residuals
     return out[:, :, : shape.queries, : shape.head_size]
 
 

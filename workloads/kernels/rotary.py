@@ -58,9 +58,9 @@ def rotary(
         fused = partial(_fused, epsilon=epsilon, interpret=False)
         other = partial(_swap, epsilon=epsilon)
         return jax.lax.platform_dependent(x, *freqs, norm_weight, tpu=fused, default=other)
-    if (form or "fused") == "fused":
+    if form is None or form == "fused":
         return _fused(x, *freqs, norm_weight, epsilon=epsilon, interpret=bool(interpret))
-    plain = {"reference": _reference, "half": _half, "swap": _swap}[form]  # pyright: ignore
+    plain = {"reference": _reference, "half": _half, "swap": _swap}[form]
     return plain(x, *freqs, norm_weight, epsilon=epsilon)
 
 

@@ -192,7 +192,7 @@ def _score(
 ) -> Score:
     mine, other = candidate["results"][task], baseline["results"][task]
     if metric not in mine or metric not in other:
-        known = ", ".join(name for name in mine if "," in name and _ERROR not in name)
+        known: str = ", ".join(name for name in mine if "," in name and _ERROR not in name)
         raise NoScore(f"metric: must be one of {task} ({known}), got {metric!r}")
     error = mine.get(metric.replace(",", _ERROR, 1))
     name = metric.partition(",")[0]

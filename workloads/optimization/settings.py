@@ -158,7 +158,7 @@ def read_evaluate(text: str) -> EvaluateSettings:
     sides = {name: given.get(name) for name in ("baseline", "candidate")}
     for name, side in sides.items():
         check_kind(name, dict[str, Any], side)
-        if not isinstance(side, dict) or set(side) != set(_SIDE):  # pyright: ignore[reportUnknownArgumentType]
+        if not isinstance(side, dict) or set(side) != set(_SIDE):
             raise SettingsError(f"{name}: must have the fields {', '.join(_SIDE)}")
         for field, kind in _SIDE.items():
             check_kind(f"{name}.{field}", kind, given[name][field])

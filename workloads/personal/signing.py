@@ -17,7 +17,7 @@ with without_warnings():
     import google.auth.credentials
     import google.auth.exceptions
     import google.auth.transport.requests
-    from google.cloud import storage  # pyright: ignore[reportMissingTypeStubs]
+    from google.cloud import storage
 
 IAM_HOST: Final = "IAM_CREDENTIALS_EMULATOR_HOST"
 """Variable with the address of another IAM Service Account Credentials API."""
@@ -62,7 +62,7 @@ class _OwnAccount(google.auth.credentials.Signing):
 
     def _token(self) -> dict[str, str]:
         if self._credentials is None:
-            default: Any = google.auth.default  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+            default: Any = google.auth.default
             self._credentials = default(scopes=[_SCOPE])[0]
         if not self._credentials.valid:
             self._credentials.refresh(google.auth.transport.requests.Request())

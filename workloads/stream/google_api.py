@@ -82,7 +82,7 @@ def _fetch() -> tuple[str, float]:
     import google.auth  # noqa: PLC0415 - emulators need none
     import google.auth.transport.requests  # noqa: PLC0415
 
-    default: Any = google.auth.default  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    default: Any = google.auth.default
     credentials: Any = default(scopes=[_SCOPE])[0]
     credentials.refresh(google.auth.transport.requests.Request())
     expiry: Any = credentials.expiry  # in UTC, without a zone

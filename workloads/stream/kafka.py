@@ -152,7 +152,7 @@ class KafkaSource:
             place = self._commits.get_nowait()
             newest[place.topic, place.partition] = place
         if newest:
-            self._consumer.commit(offsets=list(newest.values()), asynchronous=asynchronous)  # pyright: ignore[reportCallIssue, reportArgumentType]
+            self._consumer.commit(offsets=list(newest.values()), asynchronous=asynchronous)
 
     def _consume(self, receive: Callable[[Delivery], None]) -> None:
         """Deliver until the end; an error ends the worker, and another one takes over."""

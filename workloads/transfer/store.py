@@ -22,7 +22,7 @@ with warnings.catch_warnings():
     import google.auth.transport.requests
     import google.resumable_media.common as media_errors
     from google.auth.credentials import AnonymousCredentials
-    from google.cloud import storage  # pyright: ignore[reportMissingTypeStubs]
+    from google.cloud import storage
 
 _SECONDS: Final = (20, 300)  # to connect, and between two packets
 _SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"

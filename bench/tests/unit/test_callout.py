@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bench.latency.callout import _rows  # pyright: ignore[reportPrivateUsage]
+from bench.latency.callout import _rows
 from bench.latency.processing import Histogram, added, own_mean_ms, phases_of
 
 BEFORE = """

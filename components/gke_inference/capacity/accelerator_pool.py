@@ -95,7 +95,9 @@ class AcceleratorPool(pulumi.ComponentResource):
             node_locations=settings.node_locations,
             placement_policy=placement,
             project=args["project"],
-            queued_provisioning={"enabled": True} if settings.queued else None,
+            queued_provisioning=container.NodePoolQueuedProvisioningArgsDict(enabled=True)
+            if settings.queued
+            else None,
             upgrade_settings=upgrades(settings),
             opts=under(
                 self,

@@ -49,7 +49,9 @@ class NodeImageCache(pulumi.ComponentResource):
                 labels=user_labels(args, "images"),
                 name=image_name,
                 project=args["project"],
-                raw_disk={"source": raw_disk} if raw_disk is not None else None,
+                raw_disk=None
+                if raw_disk is None
+                else compute.ImageRawDiskArgsDict(source=raw_disk),
                 source_disk=args.get("source_disk"),
                 storage_locations=[region] if region is not None else None,
                 opts=under(self),

@@ -27,7 +27,7 @@ def general_machine_types() -> tuple[str, ...]:
 
 def is_general(machine_type: str) -> bool:
     """Return whether a machine type without accelerators exists, predefined or custom."""
-    families = "|".join(_document()["custom"])
+    families: str = "|".join(_document()["custom"])
     custom = rf"(?:(?:{families})-)?custom-(?:\d+|micro|small|medium)-\d+(?:-ext)?"
     return machine_type in general_machine_types() or re.fullmatch(custom, machine_type) is not None
 

@@ -253,7 +253,7 @@ def _is_encrypted(value: Any) -> bool:
 
 
 def _missing(path: str, schema: Mapping[str, Any]) -> InputError:
-    meaning = " ".join(schema.get("description", "").split())
+    meaning: str = " ".join(schema.get("description", "").split())
     sentence = re.split("; |[.] ", meaning)[0].rstrip(".")
     return InputError(path, f"is required: {sentence}" if sentence else "is required")
 

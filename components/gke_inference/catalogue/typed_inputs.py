@@ -89,7 +89,7 @@ def document_of(value: Any) -> Any:
     if isinstance(value, Mapping):
         items = cast("Mapping[str, Any]", value)
         return {key: document_of(item) for key, item in items.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return [document_of(item) for item in cast("list[Any]", value)]
     if isinstance(value, float) and value.is_integer():
         return int(value)
@@ -184,7 +184,7 @@ def _each(item: _Reader, hint: Any) -> _Reader:
     check = _size(hint)
 
     def read(value: Any, where: Location, reading: _Reading) -> Any:
-        if not isinstance(value, list | tuple):
+        if not isinstance(value, (list, tuple)):
             return reading.refuse_type(where, "a list", value)
         values = cast("list[Any]", value)
         check(len(values) * [None], where, reading)

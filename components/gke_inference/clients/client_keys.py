@@ -47,11 +47,11 @@ class ClientKeys(pulumi.ComponentResource):
             name,
             labels=user_labels(args, "clients"),
             project=args["project"],
-            replication={
-                "user_managed": {"replicas": [{"location": location} for location in locations]}
-            }
+            replication=secretmanager.SecretReplicationArgsDict(
+                user_managed={"replicas": [{"location": location} for location in locations]}
+            )
             if locations
-            else {"auto": {}},
+            else secretmanager.SecretReplicationArgsDict(auto={}),
             secret_id=name_of(args, "secret_id", "compute"),
             opts=under(self),
         )

@@ -157,7 +157,7 @@ def _primary(endpoints: Sequence[Any] | None) -> str:
 
 def _authorities(found: Sequence[Any] | None) -> str:
     """Return the CA certificates of an instance, concatenated."""
-    made = "\n".join(
+    made: str = "\n".join(
         certificate.strip()
         for authority in found or ()
         for chain in authority["ca_certs"] or ()

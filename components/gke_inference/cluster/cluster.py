@@ -129,7 +129,11 @@ class InferenceCluster(pulumi.ComponentResource):
             },
             location=settings.location,
             logging_config={"enable_components": ["SYSTEM_COMPONENTS", "WORKLOADS"]},
-            managed_opentelemetry_config={"scope": MANAGED_SCOPE} if args.get("traces") else None,
+            managed_opentelemetry_config=container.ClusterManagedOpentelemetryConfigArgsDict(
+                scope=MANAGED_SCOPE
+            )
+            if args.get("traces")
+            else None,
             maintenance_policy=maintenance_policy(settings),
             master_authorized_networks_config=authorized_networks(settings),
             min_master_version=settings.min_version,
@@ -140,7 +144,11 @@ class InferenceCluster(pulumi.ComponentResource):
             node_config=first_nodes(account) if standard else None,
             node_locations=settings.node_zones,
             node_pool_auto_config={"node_kubelet_config": KUBELET},
-            node_pool_defaults={"node_config_defaults": NODE_DEFAULTS} if standard else None,
+            node_pool_defaults=container.ClusterNodePoolDefaultsArgsDict(
+                node_config_defaults=NODE_DEFAULTS
+            )
+            if standard
+            else None,
             pod_autoscaling={"hpa_profile": "PERFORMANCE"},
             private_cluster_config={"enable_private_nodes": not settings.public_nodes},
             project=args["project"],

@@ -139,7 +139,7 @@ class GlobalFront(pulumi.ComponentResource):
                 backends=[{"group": groups[region].id} for region in regions],
                 custom_request_headers=headers,
                 # without a client ID, Google manages the OAuth client
-                iap={"enabled": True} if signs_in else None,
+                iap=compute.BackendServiceIapArgsDict(enabled=True) if signs_in else None,
                 load_balancing_scheme="EXTERNAL_MANAGED",
                 log_config={"enable": percent > 0, "sample_rate": percent / 100},
                 name=f"{self._front}{suffix}",

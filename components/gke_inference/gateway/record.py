@@ -51,12 +51,12 @@ class GatewayRecord(pulumi.ComponentResource):
             project=args["project"],
             routing_policy=None
             if is_single
-            else {
-                "geos": [
+            else dns.RecordSetRoutingPolicyArgsDict(
+                geos=[
                     {"location": region, "rrdatas": [address]}
                     for region, address in addresses.items()
                 ]
-            },
+            ),
             rrdatas=list(addresses.values()) if is_single else None,
             ttl=ttl,
             type="A",

@@ -3,7 +3,7 @@
 import json
 from datetime import datetime
 from functools import cache
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, cast
 
 from jinja2 import Template, TemplateError, TemplateSyntaxError, meta, nodes
 from jinja2.ext import Extension
@@ -21,7 +21,7 @@ _LONGEST_SHOWN = 60
 class _Generation(Extension):
     """`{% generation %}`, which marks the answer for training and prints its content as it is."""
 
-    tags: ClassVar[set[str]] = {"generation"}  # pyright: ignore[reportIncompatibleVariableOverride] - Jinja's is an instance variable
+    tags: ClassVar[set[str]] = {"generation"}  # pyrefly: ignore[bad-override] - Jinja's is an instance variable
 
     def parse(self, parser: Parser) -> list[nodes.Node]:
         """Return the nodes between the tags."""
@@ -35,8 +35,9 @@ def _environment() -> ImmutableSandboxedEnvironment:
     made = ImmutableSandboxedEnvironment(
         extensions=[_Generation, "jinja2.ext.loopcontrols"], lstrip_blocks=True, trim_blocks=True
     )
-    made.globals.update(raise_exception=_refuse, strftime_now=_now)  # pyright: ignore[reportUnknownMemberType] - Jinja has no types
-    made.filters["tojson"] = _to_json  # pyright: ignore[reportUnknownMemberType] - as above
+    names = cast("dict[str, Any]", made.globals)  # which Jinja types as the names it has itself
+    names.update(raise_exception=_refuse, strftime_now=_now)
+    made.filters["tojson"] = _to_json
     return made
 
 

@@ -203,7 +203,8 @@ def _per_pod(metric: str, average: str) -> Manifest:
 def _recorded(args: AutoscalingArgs) -> dict[str, Manifest]:
     """Return the metrics that `Monitoring` records, by the input that requires each."""
     replicas = args["replicas"]
-    if args.get("standby") is not None:
+    standby = args.get("standby")
+    if standby is not None:
         return {"standby": _external(args, UNPLACED_REPLICAS)}
     found: dict[str, Manifest] = {}
     if replicas.min == 0:

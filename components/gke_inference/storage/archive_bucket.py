@@ -54,7 +54,9 @@ class ArchiveBucket(pulumi.ComponentResource):
         bucket = storage.Bucket(
             name,
             custom_placement_config=_placement(place),
-            encryption={"default_kms_key_name": args["kms_key"]} if "kms_key" in args else None,
+            encryption=storage.BucketEncryptionArgsDict(default_kms_key_name=args["kms_key"])
+            if "kms_key" in args
+            else None,
             force_destroy=args.get("force_destroy", False),
             labels=user_labels(args, "storage"),
             lifecycle_rules=_lifecycle(archive),
@@ -65,7 +67,9 @@ class ArchiveBucket(pulumi.ComponentResource):
             public_access_prevention="enforced",
             retention_policy=None
             if archive.retention_days is None
-            else {"retention_period": str(archive.retention_days * _DAY_SECONDS)},
+            else storage.BucketRetentionPolicyArgsDict(
+                retention_period=str(archive.retention_days * _DAY_SECONDS)
+            ),
             rpo="ASYNC_TURBO" if archive.turbo else None,
             soft_delete_policy={
                 "retention_duration_seconds": archive.soft_delete_days * _DAY_SECONDS

@@ -34,7 +34,9 @@ def expiring_bucket(
     """
     return storage.Bucket(
         name,
-        encryption=None if kms_key is None else {"default_kms_key_name": kms_key},
+        encryption=None
+        if kms_key is None
+        else storage.BucketEncryptionArgsDict(default_kms_key_name=kms_key),
         force_destroy=force_destroy,
         labels=labels,
         lifecycle_rules=rules,

@@ -68,9 +68,13 @@ class ModelBucket(pulumi.ComponentResource):
         cache_days = args.get("cache_days", CACHE_DAYS)
         bucket = storage.Bucket(
             name,
-            encryption={"default_kms_key_name": args["kms_key"]} if "kms_key" in args else None,
+            encryption=storage.BucketEncryptionArgsDict(default_kms_key_name=args["kms_key"])
+            if "kms_key" in args
+            else None,
             force_destroy=args.get("force_destroy", False),
-            hierarchical_namespace={"enabled": True} if has_folders else None,
+            hierarchical_namespace=storage.BucketHierarchicalNamespaceArgsDict(enabled=True)
+            if has_folders
+            else None,
             labels=user_labels(args, "storage"),
             lifecycle_rules=_lifecycle(args.get("versioning", False)),
             location=args[
@@ -81,7 +85,9 @@ class ModelBucket(pulumi.ComponentResource):
             public_access_prevention="enforced",
             soft_delete_policy={"retention_duration_seconds": days * _DAY_SECONDS},
             uniform_bucket_level_access=True,
-            versioning={"enabled": True} if args.get("versioning", False) else None,
+            versioning=storage.BucketVersioningArgsDict(enabled=True)
+            if args.get("versioning", False)
+            else None,
             opts=under(self),
         )
         for zone in zones:

@@ -10,7 +10,11 @@ from gke_inference.base.checked import checked
 from gke_inference.base.inputs import name_of, under, user_labels
 from gke_inference.base.manifests import register
 from gke_inference.catalogue.versions import base_image
-from gke_inference.cluster.workload_identity import WorkloadIdentity, WorkloadIdentityArgs
+from gke_inference.cluster.workload_identity import (
+    BucketAccessArgs,
+    WorkloadIdentity,
+    WorkloadIdentityArgs,
+)
 
 from .loader_pod import DISK, WORK, class_object, files_object, job_object
 from .model_disk import ModelDisk, ModelDiskArgs
@@ -209,7 +213,9 @@ def _identity_args(
     args: WeightsJobArgs, job_name: str, namespace: str, buckets: list[str]
 ) -> WorkloadIdentityArgs:
     identity = WorkloadIdentityArgs(
-        bucket_roles={bucket: {"access": "write", "bucket": bucket} for bucket in buckets},
+        bucket_roles={
+            bucket: BucketAccessArgs(access="write", bucket=bucket) for bucket in buckets
+        },
         namespace=namespace,
         project=args["project"],
         project_number=args["project_number"],

@@ -72,7 +72,7 @@ def _name(own: str, types: dict[str, Any]) -> str | None:
 
 
 def _is_list(kind: Any) -> bool:
-    origin = typing.get_origin(kind)
+    origin: Any = typing.get_origin(kind)
     if origin is not None and origin is not typing.Union:
         return origin is collections.abc.Sequence or any(map(_is_list, typing.get_args(kind)))
     return any(map(_is_list, typing.get_args(kind)))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
-from license_expression import (  # pyright: ignore[reportMissingTypeStubs] - it has none
+from license_expression import (
     ExpressionError,
     get_spdx_licensing,
 )

@@ -73,7 +73,7 @@ def accepted_names(current: Iterable[str], renames: Iterable[Rename]) -> Iterato
 def _paths(spec: Any, at: tuple[str, ...], known: Mapping[str, Any]) -> Iterator[str]:
     if not isinstance(spec, dict):
         return
-    part: dict[str, Any] = spec  # pyright: ignore[reportUnknownVariableType] - JSON
+    part: dict[str, Any] = spec
     if "$ref" in part:
         yield from _paths(known[str(part["$ref"]).rsplit("/", 1)[1]], at, known)
     for branch in part.get("anyOf", ()):

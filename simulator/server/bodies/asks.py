@@ -79,7 +79,7 @@ async def read_json(request: web.Request) -> Json:
         raise invalid(
             "body", "model_attributes_type", "'msg': 'Input should be a valid dictionary'"
         )
-    return body  # pyright: ignore[reportUnknownVariableType]
+    return body
 
 
 def invalid(where: str, kind: str, found: str) -> ApiError:
@@ -126,7 +126,7 @@ def _integer(low: int) -> Callable[[Any], bool]:
 
 def _is_strings(value: Any) -> bool:
     return isinstance(value, str) or (
-        isinstance(value, list) and all(isinstance(item, str) for item in value)  # pyright: ignore[reportUnknownVariableType]
+        isinstance(value, list) and all(isinstance(item, str) for item in cast("list[Any]", value))
     )
 
 

@@ -36,7 +36,7 @@ def chat_text(messages: Any) -> str:
     out: list[str] = []
     items = cast(list[Any], messages)
     for message in items:
-        if not isinstance(message, dict) or not isinstance(message.get("role"), str):  # pyright: ignore[reportUnknownMemberType]
+        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
             raise ApiError(400, "each of messages must have a role.", param="messages")
         content = content_text(cast(Json, message))
         out.append(f"<{message['role']}>\n{content}\n")
@@ -69,10 +69,10 @@ def media_counts(messages: Any) -> Counter[str]:
 
 def _media(messages: Any) -> Iterator[str]:
     """Yield the types of the parts that are not text."""
-    items: list[Any] = messages if isinstance(messages, list) else []  # pyright: ignore[reportUnknownVariableType]
+    items: list[Any] = messages if isinstance(messages, list) else []
     for message in items:
-        content: Any = message.get("content") if isinstance(message, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        parts: list[Any] = content if isinstance(content, list) else []  # pyright: ignore[reportUnknownVariableType]
+        content: Any = message.get("content") if isinstance(message, dict) else None
+        parts: list[Any] = content if isinstance(content, list) else []
         for part in parts:
             if isinstance(part, dict):
                 given = cast(Json, part)
@@ -106,6 +106,7 @@ def _part(part: Any) -> str:
     """Return the text of a part of a message's content."""
     if isinstance(part, str):
         return part
-    if not isinstance(part, dict) or not isinstance(part.get("text", ""), str):  # pyright: ignore[reportUnknownMemberType]
+    text: Any = part.get("text", "") if isinstance(part, dict) else None
+    if not isinstance(text, str):
         raise ApiError(400, "each part of content must be a text or a mapping.", param="messages")
-    return part.get("text", "")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return text

@@ -53,7 +53,8 @@ ADMISSION = {
 def target(**changed):
     base = Image("docker.io/library/python", "3.12.15", "sha256:" + "1" * 64)
     build = Build("vllm_tpu", "vllm-tpu", base, "bases.python", "0.32.0")
-    return Target(**{"build": build, "repositories": (US, EU), "revision": "abc123", **changed})
+    usual: dict[str, Any] = {"build": build, "repositories": (US, EU), "revision": "abc123"}
+    return Target(**usual | changed)
 
 
 def scripts(**changed):

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pulumi
 import pytest
 
@@ -10,7 +12,7 @@ KV_CACHE = "prometheus.googleapis.com|vllm:kv_cache_usage_perc|gauge"
 RUNNING = "prometheus.googleapis.com|vllm:num_requests_running|gauge"
 UNPLACED = "prometheus.googleapis.com|gke_inference:unplaced_replicas|gauge"
 
-FILLS: AutoscalingArgs = {  # pyright: ignore[reportAssignmentType] - a part of the arguments
+FILLS: Any = {  # a part of the arguments
     "cluster_location": "us-east5",
     "cluster_name": "acme-prod-us-east5",
     "standby": 0,

@@ -1,6 +1,6 @@
 """Turns of the clients at a full pool: the configuration of the picker, and what is refused."""
 
-from typing import Any
+from typing import Any, cast
 
 import pulumi
 import pytest
@@ -11,7 +11,7 @@ from tests.contract.components_k8s.gateway_args import CONFIG_MAP, LLAMA, args, 
 
 
 def config(recorder: Any, **changes: Any) -> dict[str, Any]:
-    made: InferenceGatewayArgs = {**args(), **changes}  # pyright: ignore[reportAssignmentType]
+    made = cast("InferenceGatewayArgs", {**args(), **changes})
     build(recorder, made)
     data = named(recorder, CONFIG_MAP, "llama-8b-picker")["data"]
     return yaml.safe_load(data["default-plugins.yaml"])

@@ -1,6 +1,7 @@
 """The gateway in front of a pool of prefill and decode replicas."""
 
 import json
+from typing import Any
 
 import pulumi
 import pytest
@@ -27,11 +28,12 @@ POOL = "kubernetes:inference.networking.k8s.io/v1:InferencePool"
 
 
 def build(recorder, **changes):
+    model: Any = {**LLAMA, **changes}
     arguments: InferenceGatewayArgs = {
         "address_name": "acme-gateway",
         "exposure": Exposure.EXTERNAL,
         "gateway_name": "inference",
-        "models": [{**LLAMA, **changes}],  # pyright: ignore[reportAssignmentType]
+        "models": [model],
         "namespace": "serving",
         "region": "us-east5",
     }

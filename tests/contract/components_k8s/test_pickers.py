@@ -242,7 +242,7 @@ def test_the_body_router_gets_the_cpu_for_the_prompts_of_all_models(recorder):
     long = {"requests_per_second": 20, "prompt_tokens": 100_000, "answer_tokens": 1, "replicas": 2}
     other: RoutedModelArgs = {**LLAMA, "model_name": "b", "pool_name": "b", "adapters": []}
     made = setup({"peak": long})
-    made["models"].append({**other, "peak": long})  # pyright: ignore[reportArgumentType]
+    made["models"].append({**other, "peak": long})
     build(recorder, made)
     pod = named(recorder, DEPLOYMENT, "inference-body-router")["spec"]["template"]["spec"]
     assert pod["containers"][0]["resources"]["requests"]["cpu"] == "1700m"

@@ -15,8 +15,13 @@ from tests.contract.components_k8s import crds
 RULES = "kubernetes:monitoring.googleapis.com/v1:Rules"
 HPA = "kubernetes:autoscaling/v2:HorizontalPodAutoscaler"
 SERIES = "prometheus.googleapis.com|gke_inference:scheduled_replicas|gauge"
-OFFICE = {"days": ["MO", "TU", "WE", "TH", "FR"], "start": "08:00", "end": "20:00", "min": 6}
-NIGHT = {"days": ["SA"], "start": "22:00", "end": "06:00", "min": 3}
+OFFICE: dict[str, Any] = {
+    "days": ["MO", "TU", "WE", "TH", "FR"],
+    "start": "08:00",
+    "end": "20:00",
+    "min": 6,
+}
+NIGHT: dict[str, Any] = {"days": ["SA"], "start": "22:00", "end": "06:00", "min": 3}
 
 
 def schedule(*windows: dict[str, Any], zone: str = "Europe/Berlin") -> ReplicaSchedule:

@@ -41,20 +41,24 @@ class Number:
         return ".".join(map(str, self.path))
 
 
+def _number(bound: Any) -> float:
+    """Return a bound, which by its type can also be what is no number."""
+    return bound
+
+
 def range_of(field: FieldInfo) -> tuple[float, float] | None:
     """Return the smallest and the largest number that a field takes, in steps of 0.01."""
-    bound: Any  # rules also take what is no number
     least = most = None
     for rule in _rules(field.annotation, *field.metadata):
         match rule:
-            case Ge(ge=bound):
-                least = bound
-            case Gt(gt=bound):
-                least = bound + _STEP
-            case Le(le=bound):
-                most = bound
-            case Lt(lt=bound):
-                most = bound - _STEP
+            case Ge():
+                least = _number(rule.ge)
+            case Gt():
+                least = _number(rule.gt) + _STEP
+            case Le():
+                most = _number(rule.le)
+            case Lt():
+                most = _number(rule.lt) - _STEP
             case _:
                 pass
     return None if least is None or most is None else (least, most)

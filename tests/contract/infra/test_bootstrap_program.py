@@ -1,6 +1,7 @@
 """The program makes a state bucket, keys, APIs, and CI identities that have no keys."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -32,8 +33,10 @@ from tests.contract.recorder import Recorder
 
 PROD = StackSettings("prod", "acme", "us-central1", Ci.parse("github:acme/inference"))
 PROJECT = Project("acme-inference-prod", 141421356237, (PROD,))
-POOL = "principalSet://iam.googleapis.com/projects/141421356237/locations/global/"
-POOL += "workloadIdentityPools/gke-inference-ci"
+POOL = (
+    "principalSet://iam.googleapis.com/projects/141421356237/locations/global/"
+    "workloadIdentityPools/gke-inference-ci"
+)
 
 
 @pytest.fixture
@@ -190,7 +193,8 @@ def test_a_deployment_has_the_roles_of_records_where_the_stack_makes_them(engine
     ],
 )
 def test_a_deployment_has_the_roles_of_what_the_stack_has(engine_stand_in, needs, more):
-    project = replace(PROJECT, stacks=(replace(PROD, **{needs: True}),))
+    has: dict[str, Any] = {needs: True}
+    project = replace(PROJECT, stacks=(replace(PROD, **has),))
     seen = run(engine_stand_in, project)
     assert roles(seen, "gcp:projects/iAMMember:IAMMember", "deploy") == {*DEPLOY_ROLES, *more}
 

@@ -92,8 +92,10 @@ def test_engines_separate_teams_on_the_paths_that_they_know_unless_the_cache_is_
 def test_a_model_and_its_canary_must_both_know_the_salt(
     own: str, of_canary: str | None, paths: tuple[str, ...]
 ) -> None:
-    canary = None if of_canary is None else Canary.model_construct(engine=of_canary)
-    model = Model.model_construct(engine=own, canary=canary)
+    of_its_canary: dict[str, Any] = {"engine": of_canary}
+    canary = None if of_canary is None else Canary.model_construct(**of_its_canary)
+    of_the_model: dict[str, Any] = {"engine": own, "canary": canary}
+    model = Model.model_construct(**of_the_model)
     assert salted_paths(model) == list(paths)
 
 

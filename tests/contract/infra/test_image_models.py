@@ -269,7 +269,7 @@ def test_only_the_chip_of_the_first_model_has_room_for_its_adapters():
 def test_a_server_is_only_started_once_the_weights_of_every_model_are_there():
     given = stack(**two())
     args = server_args(served_in(given, MODEL, REGION))
-    args = {**args, "has_gate": True}
+    args["has_gate"] = True
     rungs = [rung_of(rung, "rung") for rung in args["rungs"]]
     notes = deployments(model_plan(args, rungs))["tpu"]["metadata"]["annotations"]
     needs = [need.rpartition("/")[2] for need in json.loads(notes[NEEDS])]

@@ -283,7 +283,8 @@ def test_a_platform_exports_what_its_serving_stacks_read(cloud: CloudRecorder):
 
     def program() -> None:
         deploy(stack)
-        outputs.update(pulumi.runtime.get_root_resource().outputs)  # pyright: ignore
+        root: Any = pulumi.runtime.get_root_resource()
+        outputs.update(root.outputs)
 
     found: list[Any] = []
 

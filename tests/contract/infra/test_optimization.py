@@ -74,7 +74,7 @@ def test_only_quantizations_and_tunings_take_the_chips_of_a_node(deployed: Any) 
 
 def test_the_programs_read_the_settings_of_their_jobs(deployed: Any) -> None:
     made = objects(deployed(parse(edited())), "ConfigMap")
-    found = {
+    found: dict[str, Any] = {
         name: _READERS[name.partition("-")[0]](files["data"]["settings.json"])
         for name, files in made.items()
         if name.partition("-")[0] in _READERS

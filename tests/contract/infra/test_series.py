@@ -29,8 +29,8 @@ PICKER = (Path(__file__).parents[1] / "components_gcp" / "picker-metrics.txt").r
 _PUBSUB = (STACKS.parent / "twin" / "tools" / "pubsub" / "server.go").read_text()
 PUBSUB = [f"pubsub_googleapis_com:{name}" for name in re.findall(r'"(subscription_\w+)"', _PUBSUB)]
 """What the twin's Pub/Sub exports, as its source says it."""
-ALWAYS = {name for names in KUBE_STATE.values() for name in names}
-ALWAYS |= {RESTART_COUNT, DUTY_CYCLE, MEMORY_TOTAL, MEMORY_USED}
+_DEVICES = {RESTART_COUNT, DUTY_CYCLE, MEMORY_TOTAL, MEMORY_USED}
+ALWAYS = {name for names in KUBE_STATE.values() for name in names} | _DEVICES
 """What GKE writes for every cluster: the twin's exporters declare it."""
 BY_JOB = (
     (r".+-picker", PICKER),

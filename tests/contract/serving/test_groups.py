@@ -184,7 +184,7 @@ def test_a_way_that_the_hardware_has_not_is_refused(recorder, args, change, mess
 
 
 def broken(group: dict[str, Any]) -> list[str]:
-    return broken_group(group, hardware("tpu", "c", [check_rung(SLICE)]))  # type: ignore[arg-type]
+    return broken_group(group, hardware("tpu", "c", [check_rung(SLICE)]))
 
 
 def test_what_is_rendered_breaks_nothing(on_slices):

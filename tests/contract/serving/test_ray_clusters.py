@@ -191,7 +191,7 @@ def test_what_kuberay_or_its_clusters_cannot_do_is_refused(recorder, on_ray, cha
 
 
 def test_a_cluster_of_another_size_is_found(on_ray):
-    node = hardware("gpu", "c", [check_rung(NODES)])  # type: ignore[arg-type]
+    node = hardware("gpu", "c", [check_rung(NODES)])
     cluster = copy.deepcopy(deployments(plan_of(on_ray))["gpu-0"])
     assert broken_ray_cluster(cluster, node) == []
     cluster["spec"]["workerGroupSpecs"][0]["replicas"] = 1

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from gke_inference.catalogue.input_error import InputError
@@ -8,7 +10,12 @@ WEIGHTS = bucket_path("gs://acme-models/llama", "weights")
 
 
 def files(kind, **changes):
-    values = {"cache_bucket": "acme-caches", "claim": None, "weights_gib": 15.0, **changes}
+    values: dict[str, Any] = {
+        "cache_bucket": "acme-caches",
+        "claim": None,
+        "weights_gib": 15.0,
+        **changes,
+    }
     adapters = values.pop("adapters", {})
     return storage(kind, "llama", WEIGHTS, adapters, is_streamed=kind == "gpu", **values)
 

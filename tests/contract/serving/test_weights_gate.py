@@ -1,6 +1,7 @@
 """No accelerator is asked for before there is something to serve on it."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -96,6 +97,10 @@ def test_the_gate_runs_the_launchers_own_code_unprivileged():
 
 @pytest.mark.parametrize("field", ["namespace", "service_account"])
 def test_a_name_that_cannot_be_is_refused(recorder, field):
-    args = {"namespace": "models", "service_account": "weights-gate", field: "Not a name"}
+    args: Any = {
+        "namespace": "models",
+        "service_account": "weights-gate",
+        field: "Not a name",
+    }
     with pytest.raises(Exception, match="must"):
-        recorder.run(lambda: WeightsGate("gate", args))  # type: ignore[arg-type]
+        recorder.run(lambda: WeightsGate("gate", args))

@@ -133,7 +133,7 @@ class World:
 
     def _start(self, name: str, arguments: list[str], environment: dict[str, str]) -> Program:
         log = self.folder / f"{name}.log"
-        argv = [personal_environment().python(), "-m", "workloads.personal", *arguments]
+        argv = [str(personal_environment().python()), "-m", "workloads.personal", *arguments]
         made = Program(log, argv, {**self.environment, **environment})
         self.programs.append(made)
         made.wait()

@@ -1,7 +1,7 @@
 """Batches with an engine of their own: a job in a queue, an engine and a worker in its pod."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -44,7 +44,7 @@ def on_slices(tmp_path):
 
 
 @contextmanager
-def brought_up(folder: Path, example: Path, replicas: str) -> Iterator[Platform]:
+def brought_up(folder: Path, example: Path, replicas: str) -> Generator[Platform]:
     made = Platform(folder, example, replicas)
     try:
         made.bring_up()

@@ -88,9 +88,8 @@ def speaker():
 
 def ask(of: openai.OpenAI, model: str = MODEL, **more):
     messages: Any = [{"role": "user", "content": "Which keys open which doors?"}]
-    return of.chat.completions.create(
-        **{"max_tokens": 8, "messages": messages, "model": model, **more}
-    )
+    asked: dict[str, Any] = {"max_tokens": 8, "messages": messages, "model": model}
+    return of.chat.completions.create(**asked | more)
 
 
 def ask_again_and_again(of: openai.OpenAI) -> None:

@@ -59,6 +59,7 @@ def receiver(paths: TwinPaths, host: str, folder: Path) -> Receiver:
 def _certificate(authority: Path, host: str, folder: Path) -> Path:
     issuer = x509.load_pem_x509_certificate((authority / "ca.crt").read_bytes())
     signer: Any = serialization.load_pem_private_key((authority / "ca.key").read_bytes(), None)
+    issuer_key: Any = issuer.public_key()
     key = ec.generate_private_key(ec.SECP256R1())
     now = datetime.now(UTC)
     made = (
@@ -71,7 +72,7 @@ def _certificate(authority: Path, host: str, folder: Path) -> Path:
         .not_valid_after(now + timedelta(days=1))
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
         .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer.public_key()),  # type: ignore[arg-type]
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key),
             critical=False,
         )
         .sign(signer, hashes.SHA256())

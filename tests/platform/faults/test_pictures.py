@@ -6,6 +6,7 @@ import shutil
 import time
 import urllib.request
 from base64 import b64decode, b64encode
+from typing import Any
 
 import openai
 import pytest
@@ -288,8 +289,9 @@ def test_a_further_model_is_listed_and_drawn_by_its_name(platform):
 def edit(platform):
     """Sends an edit with OpenAI's client, as a form."""
     with openai_client(platform.url) as client:
-        given = {"model": FAST, "image": file(), "prompt": "x", "extra_body": {"seed": 7}}
-        yield lambda **more: client.images.edit(**{**given, **more})
+        given: dict[str, Any] = {"model": FAST, "image": file(), "prompt": "x"}
+        given["extra_body"] = {"seed": 7}
+        yield lambda **more: client.images.edit(**given | more)
 
 
 def test_an_edit_reaches_the_model_as_a_form_and_as_json_and_its_mask_is_kept(platform, edit):

@@ -30,10 +30,10 @@ EVERYWHERE, EUROPEAN, ELSEWHERE = "qwen3-0.6b", "qwen3-1.7b", "gemini-flash"
 def let_anyone_in(folder: Path) -> None:
     """Leave out the teams of the example, which need keys."""
     file, yaml = folder / "stacks" / "Pulumi.front-router.yaml", YAML()
-    document: Any = yaml.load(file)  # pyright: ignore[reportUnknownMemberType]
+    document: Any = yaml.load(file)
     platform = document["config"][f"{PROJECT}:{KEY}"]
     platform["clients"] = {"anonymous": "the twin listens on this machine alone"}
-    yaml.dump(document, file)  # pyright: ignore[reportUnknownMemberType]
+    yaml.dump(document, file)
 
 
 def ask(paths: TwinPaths, address: str, model: str, client: str = HOME) -> tuple[int, str]:

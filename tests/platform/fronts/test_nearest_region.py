@@ -35,7 +35,7 @@ KEY_TRIES = 15
 def write(folder: Path, clients: dict[str, Any] | None) -> None:
     """Leave two regions in the example's file, and set `clients` unless it is None."""
     file, yaml = folder / "stacks" / "Pulumi.nearest-region.yaml", YAML()
-    document: Any = yaml.load(file)  # pyright: ignore[reportUnknownMemberType]
+    document: Any = yaml.load(file)
     platform = document["config"][f"{PROJECT}:{KEY}"]
     for region in list(platform["regions"]):
         if region not in (HOME, AWAY):
@@ -43,7 +43,7 @@ def write(folder: Path, clients: dict[str, Any] | None) -> None:
     platform["gateway"]["port"] = PORT
     if clients is not None:
         platform["clients"] = clients
-    yaml.dump(document, file)  # pyright: ignore[reportUnknownMemberType]
+    yaml.dump(document, file)
 
 
 class Front:

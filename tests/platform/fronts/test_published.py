@@ -32,7 +32,7 @@ SHOP, BANK = "acme-shop", "acme-bank"
 def write(folder: Path, *consumers: str) -> None:
     """Leave one region in the example's file, whose internal gateway is published to projects."""
     file, yaml = folder / "stacks" / "Pulumi.three-regions.yaml", YAML()
-    document: Any = yaml.load(file)  # pyright: ignore[reportUnknownMemberType]
+    document: Any = yaml.load(file)
     platform = document["config"][f"{PROJECT}:{KEY}"]
     for region in list(platform["regions"]):
         if region != REGION:
@@ -41,7 +41,7 @@ def write(folder: Path, *consumers: str) -> None:
     gateway.pop("front", None)
     gateway["exposure"] = "internal"
     gateway["publish"] = {"consumers": dict.fromkeys(consumers, 1)}
-    yaml.dump(document, file)  # pyright: ignore[reportUnknownMemberType]
+    yaml.dump(document, file)
 
 
 class Consumer:

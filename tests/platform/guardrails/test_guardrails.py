@@ -61,10 +61,10 @@ def check_edits(
     endpoint: str, assistant: openai.OpenAI, evaluation: openai.OpenAI, paths: TwinPaths
 ) -> None:
     """Edits as forms and as JSON: keys, guardrails, the limit of bodies, and records."""
-    fields: Any = {"model": IMAGES, "prompt": "x", "extra_body": {"seed": 7}}
+    fields: dict[str, Any] = {"model": IMAGES, "prompt": "x", "extra_body": {"seed": 7}}
 
     def edit(of: openai.OpenAI = assistant, **more: Any) -> bytes:
-        answer = of.images.edit(**{"image": file(), **fields, **more})
+        answer = of.images.edit(**fields | {"image": file()} | more)
         return b64decode((answer.data or [])[0].b64_json or "")
 
     def as_json(prompt: str, **headers: str) -> requests.Response:

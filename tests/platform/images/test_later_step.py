@@ -37,7 +37,8 @@ class Deployment(Engine):
         self._project = scratch_project(folder, STACK, yaml.safe_dump(self._document))
 
     def run(self, *arguments: str, **more: Any) -> CompletedProcess[str]:
-        return super().run(*arguments, **{"project": self._project, **more})
+        more.setdefault("project", self._project)
+        return super().run(*arguments, **more)
 
     def up(self) -> None:
         ran = self.run("up", "--yes", "--skip-preview", "-s", STACK, capture=True)

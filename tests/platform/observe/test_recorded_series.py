@@ -122,7 +122,7 @@ def least(schedule: ReplicaSchedule, at: int) -> int:
 def test_the_scheduled_minimum_is_that_of_the_clock_also_when_clocks_change(tmp_path):
     week = '{"days": ["SA"], "start": "22:00", "end": "06:00", "min": 3}'
     office = '{"days": ["MO", "FR"], "start": "08:15", "end": "20:00", "min": 6}'
-    cases = []
+    cases: list[dict[str, Any]] = []
     for zone in ("Europe/Berlin", "America/New_York", "Asia/Kolkata", "Africa/Casablanca"):
         text = f'{{"time_zone": "{zone}", "windows": [{week}, {office}]}}'
         schedule = ReplicaSchedule.model_validate_json(text)

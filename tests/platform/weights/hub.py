@@ -4,7 +4,7 @@ import hashlib
 import http.server
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,7 +12,7 @@ COMMIT = "1" * 40
 
 
 @contextmanager
-def serve(repository: str, folder: Path) -> Iterator[str]:
+def serve(repository: str, folder: Path) -> Generator[str]:
     """Serve one repository, whose files are in a folder; yield the address of the hub."""
 
     class Handler(http.server.BaseHTTPRequestHandler):

@@ -3,7 +3,7 @@
 import json
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -48,7 +48,7 @@ class Cluster:
         (access / "ca.crt").write_bytes((self._folder / "ca.crt").read_bytes())
 
     @contextmanager
-    def serve(self) -> Iterator[dict[str, str]]:
+    def serve(self) -> Generator[dict[str, str]]:
         cluster = self
 
         class Api(BaseHTTPRequestHandler):

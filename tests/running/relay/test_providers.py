@@ -212,7 +212,7 @@ def test_requests_in_flight_end_before_the_program(relay: Relay):
 def test_a_bad_first_file_ends_the_program_with_one_line(relay: Relay, text: str, message: str):
     relay.write()
     relay.file.write_text(text)
-    relay.write = lambda **_: None  # type: ignore[method-assign]
+    relay.write = lambda **_: None
     with pytest.raises(AssertionError, match=message):
         relay.start()
     assert relay.process is not None

@@ -7,7 +7,7 @@ import subprocess
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -176,7 +176,7 @@ class Relay:
             server.server_close()
 
     @contextmanager
-    def client(self) -> Iterator[openai.OpenAI]:
+    def client(self) -> Generator[openai.OpenAI]:
         """Yield a client of OpenAI's library, with a credential of its own."""
         with openai.DefaultHttpxClient(trust_env=False) as http_client:
             yield openai.OpenAI(

@@ -64,7 +64,7 @@ class Gateway(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: Gateway  # pyright: ignore[reportIncompatibleVariableOverride] - narrower
+    server: Gateway  # pyrefly: ignore[bad-override-mutable-attribute] - narrower
 
     def do_GET(self) -> None:
         self.server.hosts.append(self.headers["host"])

@@ -142,7 +142,8 @@ def test_objects_that_are_only_read_or_on_their_way_out_do_not_count(change):
 
 
 def test_objects_of_a_cluster_that_does_not_exist_are_for_the_update():
-    clusters = [Cluster("another", "us-central1", FakeKube())]  # type: ignore[arg-type]
+    kube: Any = FakeKube()
+    clusters = [Cluster("another", "us-central1", kube)]
     assert drift_of([*cluster_states(), DEPLOYMENT], clusters) == []
 
 

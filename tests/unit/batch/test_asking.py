@@ -5,7 +5,7 @@ import json
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import aiohttp
 import pytest
@@ -44,11 +44,12 @@ def ask(
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
         port = runner.addresses[0][1]
+        waits: dict[str, Any] = {"first_wait_seconds": 0.01, "longest_wait_seconds": 0.02}
         settings = Settings(
             bucket="b",
             endpoint=f"http://127.0.0.1:{port}",
             models={"llama": Model(("/v1/completions",), "llama-batch")},
-            **{"first_wait_seconds": 0.01, "longest_wait_seconds": 0.02, **changes},
+            **waits | changes,
         )
         limit = pressure or Pressure(4)
         async with aiohttp.ClientSession() as session:
@@ -185,7 +186,7 @@ def test_a_key_that_cannot_be_read_is_waited_for(tmp_path: Path) -> None:
 def test_a_request_that_cannot_be_sent_is_a_failure_after_its_attempts() -> None:
     deep: Any = []
     for _ in range(100_000):
-        deep = [deep]
+        deep = cast("Any", [deep])
     answer, seen = ask(lambda _: web.json_response({}), body={"model": "llama", "x": deep})
     assert line(answer)["error"]["code"] == "server_error"
     assert seen == []

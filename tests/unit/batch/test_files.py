@@ -43,7 +43,8 @@ class Stored(Memory):
 @asynccontextmanager
 async def api(bucket: Memory, **changes: Any) -> AsyncGenerator[Api]:
     """Serve the API; yield what uploads a form for a team and returns status and content."""
-    made = replace(SETTINGS, **{"teams": TEAMS, **changes})
+    changes.setdefault("teams", TEAMS)
+    made = replace(SETTINGS, **changes)
     app = application(made, bucket, ServiceMetrics())
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
     await runner.setup()

@@ -33,7 +33,7 @@ class Storage(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: Storage  # pyright: ignore[reportIncompatibleVariableOverride]
+    server: Storage  # pyrefly: ignore[bad-override-mutable-attribute] - narrower
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers.get("content-length", 0)))
@@ -125,7 +125,7 @@ def test_a_cancelled_upload_ends_after_its_piece_and_leaves_no_object(
 
     asyncio.run(cancelled())
     cloud.go_on.set()
-    bucket._threads.shutdown()  # pyright: ignore[reportPrivateUsage]
+    bucket._threads.shutdown()
     assert (cloud.pieces, cloud.objects) == ([PIECE], [])
 
 

@@ -1,7 +1,7 @@
 """Validation of the input of a batch, and its distribution to workers."""
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -100,7 +100,7 @@ def test_a_line_that_is_no_object_is_an_error(raw: bytes) -> None:
 def test_a_request_may_have_a_hundred_levels() -> None:
     deep: Any = []
     for _ in range(97):
-        deep = [deep]
+        deep = cast("Any", [deep])
     assert not check([line(1, body={"model": "llama", "x": deep})], BOUNDS).errors
 
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -35,10 +36,12 @@ def test_gitlab_projects_may_be_in_groups_of_groups():
 
 def test_the_stack_file_says_what_to_prepare():
     settings = settings_of(resolve(read("prod")), "prod", "github:acme/inference", None)
-    needs = ("has_clients", "has_front", "has_images", "has_records")
+    needs: dict[str, Any] = dict.fromkeys(
+        ("has_clients", "has_front", "has_images", "has_records"), True
+    )
     services = resolve(read("prod")).project.services
     assert "memorystore.googleapis.com" in services
-    assert settings == replace(PROD, services=services, **dict.fromkeys(needs, True))
+    assert settings == replace(PROD, services=services, **needs)
     assert settings.account_id("preview") == "acme-prod-ci-preview"
 
 
@@ -124,7 +127,7 @@ def test_a_key_cannot_move_to_another_location():
 )
 def test_what_the_command_cannot_use_is_refused_in_one_line(options, message):
     with pytest.raises(CommandError) as refusal:
-        bootstrap(**{"stack": "prod", **options})
+        bootstrap("prod", **options)
     assert str(refusal.value).startswith(message)
     assert "\n" not in str(refusal.value)
 

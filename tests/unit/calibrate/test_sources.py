@@ -48,7 +48,7 @@ class Prometheus(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: Prometheus  # pyright: ignore[reportIncompatibleVariableOverride] - narrower
+    server: Prometheus  # pyrefly: ignore[bad-override-mutable-attribute] - narrower
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"])).decode()

@@ -183,9 +183,17 @@ def cluster(**fields: Any):
     """Return what a cluster says of the commit that it is asked for."""
 
     def answer(head: str) -> list[Delivered]:
-        base = {"cluster": CLUSTER, "revision": head, "synced": "", "errors": (), "rollouts": ()}
-        said = {key: head if value == "HEAD" else value for key, value in fields.items()}
-        return [Delivered(**{**base, **said})]
+        base: dict[str, Any] = {
+            "cluster": CLUSTER,
+            "revision": head,
+            "synced": "",
+            "errors": (),
+            "rollouts": (),
+        }
+        said: dict[str, Any] = {
+            key: head if value == "HEAD" else value for key, value in fields.items()
+        }
+        return [Delivered(**base | said)]
 
     return answer
 

@@ -68,7 +68,10 @@ def test_records_of_adapters_count_for_their_model_and_older_ones_not_at_all():
 
 def test_counters_grow_series_by_series_and_one_that_was_reset_counts_all_its_parts():
     region = PLAN.regions["us-central1"]
-    known = {"llama-3-1-8b": (1000.0, 1500.0), "gemma-3-27b": (900.0, 40.0, 310.2)}
+    known: dict[str, tuple[float, ...]] = {
+        "llama-3-1-8b": (1000.0, 1500.0),
+        "gemma-3-27b": (900.0, 40.0, 310.2),
+    }
     cluster: Any = Counters(region, known, [])
     found = counted([cluster, cluster], WINDOW, NOW)
     assert found["llama-3.1-8b", "prompt"] == 2 * 500
@@ -90,7 +93,10 @@ def test_a_canary_counts_for_its_model():
     canary = {"percent": 10, "version": "v2", "weights": "llama-3.1-8b-v2"}
     at = ["models", "llama-3.1-8b", "canary"]
     platform = parse(json.dumps(edited("prod", [{"at": at, "value": canary}])))
-    known = {"llama-3-1-8b": (0.0, 90.0), "llama-3-1-8b-v2": (0.0, 10.0)}
+    known: dict[str, tuple[float, ...]] = {
+        "llama-3-1-8b": (0.0, 90.0),
+        "llama-3-1-8b-v2": (0.0, 10.0),
+    }
     cluster: Any = Counters(resolve(platform).regions["us-central1"], known, [])
     found = counted([cluster], WINDOW, NOW)
     assert found["llama-3.1-8b", "prompt"] == 100

@@ -59,7 +59,7 @@ def test_a_month_has_the_hours_of_the_period_and_the_next_rung_for_the_rest(
 def launch(machines: int | None) -> StackCost:
     """Return the cost of `local` with its TPUs in calendar mode, for 1 to 4 replicas."""
     rung = ["capacity", "interactive", "rungs", 0]
-    edits = [
+    edits: list[dict[str, Any]] = [
         {"at": [*rung, "provisioning"], "value": "calendar"},
         {"at": [*rung, "allow_unlisted_zones"], "value": True},
         {"at": [*rung, "reservation_period"], "value": WEEK},

@@ -1,10 +1,12 @@
+from typing import Any
+
 import pytest
 
 from workloads.diffusion.batching import Picture, Queue, batch_of
 
 
 def picture(prompt="x", **changed):
-    given = {
+    given: dict[str, Any] = {
         "adapters": (),
         "arrived": 0.0,
         "format": "png",

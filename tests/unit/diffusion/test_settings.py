@@ -170,10 +170,12 @@ def test_a_file_of_another_shape_is_refused(tmp_path, text, message):
 
 def test_a_checkpoint_belongs_to_the_settings_and_the_contents_of_the_images(tmp_path):
     (tmp_path / "a.png").write_bytes(b"one")
-    run = Training(**{**RUN, "images": str(tmp_path)})
-    assert Training(**{**RUN, "images": str(tmp_path), "work": "/other"}).digest() == run.digest()
+    images: dict[str, Any] = {"images": str(tmp_path)}
+    run = Training(**RUN | images)
+    assert Training(**RUN | images | {"work": "/other"}).digest() == run.digest()
     before = run.digest()
     (tmp_path / "a.png").write_bytes(b"two")
     assert run.digest() != before
-    for changed in ({"seed": 1}, {"folder": "/w/next-version"}):
-        assert Training(**{**RUN, "images": str(tmp_path), **changed}).digest() != run.digest()
+    changes: list[dict[str, Any]] = [{"seed": 1}, {"folder": "/w/next-version"}]
+    for changed in changes:
+        assert Training(**RUN | images | changed).digest() != run.digest()

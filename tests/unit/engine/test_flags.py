@@ -6,6 +6,7 @@ the release that the lock names.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -85,8 +86,9 @@ def test_every_flag_that_the_platform_owns_is_one_of_the_release(name: str):
 
 
 def test_the_flags_of_the_image_server_are_those_of_its_parser():
-    serve = parser()._subparsers._group_actions[0].choices["serve"]  # type: ignore[union-attr]
-    words = {word for action in serve._actions for word in action.option_strings}  # type: ignore[attr-defined]
+    made: Any = parser()
+    serve = made._subparsers._group_actions[0].choices["serve"]
+    words = {word for action in serve._actions for word in action.option_strings}
     assert {f"--{name}" for name in engine_flags.flags("diffusion")} == words - {"-h", "--help"}
 
 

@@ -84,6 +84,10 @@ def missing(monkeypatch) -> set[str]:
     return found
 
 
+def opened(kube: Any) -> gate.Gate:
+    return gate.Gate(kube)
+
+
 def states(kube: FakeKube) -> dict[str, Any]:
     return {name: json.loads(text) for name, text in (kube.state or {}).items()}
 
@@ -91,7 +95,7 @@ def states(kube: FakeKube) -> dict[str, Any]:
 def test_a_workload_gets_its_replicas_when_its_weights_are_there_and_not_before(missing):
     kube = FakeKube(deployment())
     missing.add("gs://m/llama-tpu")
-    look = gate.Gate(kube).look  # type: ignore[arg-type]
+    look = opened(kube).look
     assert look() is True
     assert kube.scaled == []
     waits = {"open": False, "uid": "1", "waits_for": "gs://m/llama-tpu"}
@@ -109,7 +113,7 @@ def test_a_suspended_ray_cluster_goes_on_once_when_its_weights_are_there(missing
     cluster["spec"] = {"suspend": True}
     kube.clusters.append(cluster)
     missing.add(f"gs://m/{name}")
-    look = gate.Gate(kube).look  # type: ignore[arg-type]
+    look = opened(kube).look
     assert look() is True
     assert cluster["spec"] == {"suspend": True}
     missing.clear()
@@ -128,7 +132,7 @@ def test_a_ray_cluster_beyond_the_replicas_is_opened_and_stays_suspended(missing
     cluster["spec"] = {"suspend": True}
     kube.clusters.append(cluster)
     missing.add(f"gs://m/{name}")
-    look = gate.Gate(kube).look  # type: ignore[arg-type]
+    look = opened(kube).look
     assert look() is True
     missing.clear()
     assert look() is False
@@ -139,13 +143,13 @@ def test_a_ray_cluster_beyond_the_replicas_is_opened_and_stays_suspended(missing
 def test_each_workload_is_opened_by_itself(missing):
     kube = FakeKube(deployment("a"), deployment("b"))
     missing.add("gs://m/a")
-    assert gate.Gate(kube).look() is True  # type: ignore[arg-type]
+    assert opened(kube).look() is True
     assert kube.scaled == [("b", 3)]
 
 
 def test_a_workload_that_somebody_scales_to_nothing_stays_so(missing):
     kube = FakeKube(deployment())
-    look = gate.Gate(kube).look  # type: ignore[arg-type]
+    look = opened(kube).look
     look()
     kube.deployments[0]["spec"]["replicas"] = 0
     look()
@@ -154,7 +158,7 @@ def test_a_workload_that_somebody_scales_to_nothing_stays_so(missing):
 
 def test_a_workload_that_is_made_again_is_opened_again(missing):
     kube = FakeKube(deployment())
-    look = gate.Gate(kube).look  # type: ignore[arg-type]
+    look = opened(kube).look
     look()
     kube.deployments[0] = deployment(uid="2")
     look()
@@ -164,7 +168,7 @@ def test_a_workload_that_is_made_again_is_opened_again(missing):
 def test_replicas_that_run_already_are_left_to_the_autoscaler(missing):
     kube = FakeKube(deployment(replicas=5))
     missing.add("gs://m/llama-tpu")
-    assert gate.Gate(kube).look() is False  # type: ignore[arg-type]
+    assert opened(kube).look() is False
     assert kube.scaled == []
 
 
@@ -172,7 +176,7 @@ def test_a_deployment_of_something_else_is_not_looked_at(missing):
     other = deployment()
     other["metadata"]["annotations"] = None
     kube = FakeKube(other)
-    assert gate.Gate(kube).look() is False  # type: ignore[arg-type]
+    assert opened(kube).look() is False
     assert states(kube) == {}
 
 
@@ -206,7 +210,7 @@ def delivered(replicas: int, ready: int = 0) -> dict[str, Any]:
 def test_a_workload_from_git_is_closed_until_its_weights_are_there(missing):
     kube = FakeKube(delivered(1))
     missing.add("gs://m/llama-tpu")
-    look = gate.Gate(kube).look  # type: ignore[arg-type]
+    look = opened(kube).look
     assert (look(), kube.scaled) == (True, [("llama-tpu", 0)])
     missing.clear()
     assert (look(), kube.scaled) == (False, [("llama-tpu", 0), ("llama-tpu", 3)])
@@ -216,14 +220,14 @@ def test_a_workload_from_git_is_closed_until_its_weights_are_there(missing):
 
 def test_a_workload_from_git_gets_the_replicas_that_it_begins_with(missing):
     kube = FakeKube(delivered(1))
-    assert gate.Gate(kube).look() is False  # type: ignore[arg-type]
+    assert opened(kube).look() is False
     assert kube.scaled == [("llama-tpu", 3)]
 
 
 def test_a_workload_from_git_that_serves_is_left_alone_whatever_is_missing(missing):
     kube = FakeKube(delivered(2, ready=1))
     missing.add("gs://m/llama-tpu")
-    assert gate.Gate(kube).look() is False  # type: ignore[arg-type]
+    assert opened(kube).look() is False
     assert kube.scaled == []
 
 
@@ -241,12 +245,12 @@ def test_a_target_that_a_new_autoscaler_finds_at_zero_gets_one_replica(missing):
         scaler("running", currentReplicas=2),
         scaler("someone-elses", kind="StatefulSet"),
     ]
-    gate.Gate(kube).look()  # type: ignore[arg-type]
+    opened(kube).look()
     assert kube.scaled == [("stream-in", 1), ("big", 1)]
 
 
 def test_a_new_autoscaler_without_a_status_is_left_alone(missing):
     kube = FakeKube()
     kube.scalers = [{"spec": scaler("stream-in")["spec"]}]
-    gate.Gate(kube).look()  # type: ignore[arg-type]
+    opened(kube).look()
     assert kube.scaled == []

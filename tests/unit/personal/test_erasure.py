@@ -2,9 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -215,7 +215,7 @@ def test_an_error_of_a_deletion_is_logged_without_its_user(world: World, capsys:
     def fail(*_: Any) -> None:
         raise RuntimeError("alice")
 
-    world.names = fail  # pyright: ignore[reportAttributeAccessIssue]
+    world.names = cast("Any", fail)
     assert not erase(world)
     assert "alice" not in capsys.readouterr().err
 
@@ -251,11 +251,11 @@ def test_a_worker_in_the_middle_of_a_set_stops_and_leaves_nothing(tmp_path: Path
         working = asyncio.create_task(world.worker("w").process("alice", "two"))
         await parts.wait()
         world.files["erasing/alice.json"] = (BEGUN, 10_000)
-        sleep: Callable[[float], object] = asyncio.sleep
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
         async def later(seconds: float) -> None:
             world.time += seconds
-            await sleep(0.005)  # pyright: ignore[reportGeneralTypeIssues]
+            await sleep(0.005)
 
         world.sleep = later
         erased = await world.eraser().erase("alice")

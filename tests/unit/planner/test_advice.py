@@ -1,5 +1,7 @@
 """Advice on roles, batches and adapters."""
 
+from typing import Any
+
 import pytest
 
 from gke_inference.sizing.architectures import find
@@ -13,7 +15,13 @@ from planner.choice.question import Question
 def planned(name: str = "llama-3.1-8b", **changes) -> Plan:
     model = find(name)
     assert model is not None
-    values = {"rate": 10.0, "given": 1000, "made": 200, "regions": ("us-central1",), **changes}
+    values: dict[str, Any] = {
+        "rate": 10.0,
+        "given": 1000,
+        "made": 200,
+        "regions": ("us-central1",),
+        **changes,
+    }
     return plan(Question(model, **values))
 
 

@@ -15,7 +15,13 @@ from twin.host.paths import REPOSITORY
 def planned(name: str = "llama-3.1-8b", **changes: Any) -> Plan:
     model = find(name)
     assert model is not None
-    values = {"rate": 0.01, "given": 1000, "made": 200, "regions": ("us-central1",), **changes}
+    values: dict[str, Any] = {
+        "rate": 0.01,
+        "given": 1000,
+        "made": 200,
+        "regions": ("us-central1",),
+        **changes,
+    }
     return plan(Question(model, **values))
 
 

@@ -1,5 +1,7 @@
 """What limits a replica within its latency targets."""
 
+from typing import Any
+
 import pytest
 
 from gke_inference.sizing.architectures import find
@@ -12,7 +14,7 @@ from planner.speed.throughput import BATCHES
 def of(name: str, accelerator: str, parallelism: str, **changes) -> Bound:
     model = find(name)
     assert model is not None
-    values = {"rate": 1.0, "given": 1000, "made": 200, "bits": (16,), **changes}
+    values: dict[str, Any] = {"rate": 1.0, "given": 1000, "made": 200, "bits": (16,), **changes}
     asked = Question(model, accelerators=(accelerator,), **values)
     one = next(
         each.candidate

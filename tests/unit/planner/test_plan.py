@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +25,13 @@ from planner.speed.throughput import BATCHES, curves
 def question(name: str = "llama-3.1-8b", **changes) -> Question:
     model = find(name)
     assert model is not None
-    values = {"rate": 10.0, "given": 1000, "made": 200, "regions": ("us-central1",), **changes}
+    values: dict[str, Any] = {
+        "rate": 10.0,
+        "given": 1000,
+        "made": 200,
+        "regions": ("us-central1",),
+        **changes,
+    }
     return Question(model, **values)
 
 

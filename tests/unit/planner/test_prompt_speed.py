@@ -29,7 +29,7 @@ def asked(name: str, **others: Any) -> Asked:
 
 def rung(accelerator: str = "nvidia-l4", count: int = 1) -> Rung:
     entry = {"accelerator": accelerator, "count": count, "provisioning": "spot"}
-    return check_rung(entry)  # pyright: ignore[reportArgumentType]
+    return check_rung(entry)
 
 
 def rate(speed: Any) -> float:

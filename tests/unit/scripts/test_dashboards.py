@@ -8,6 +8,7 @@ import subprocess
 from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -42,7 +43,7 @@ def written(platform, tmp_path_factory):
     }
 
 
-def scripts_of(text):
+def scripts_of(text) -> list[Any]:
     """Return what a page draws, and the sources of the scripts behind it."""
     first, *others = [
         base64.b64decode(found).decode()

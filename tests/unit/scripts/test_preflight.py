@@ -117,7 +117,8 @@ def test_every_rung_of_every_model_is_looked_at_once() -> None:
 @pytest.mark.parametrize("part", ["memory", "kernel", "table"])
 def test_one_failed_check_is_a_failure_and_an_unchecked_one_is_none(part: str) -> None:
     good = Line("chat", "tpu-v6e 1x1", Check(True, ""), Check(None, ""), Check(None, ""), None)
-    bad = replace(good, **{part: Check(False, "no")})
+    failed: dict[str, Any] = {part: Check(False, "no")}
+    bad = replace(good, **failed)
     assert program.failures([good, bad]) == [bad]
 
 

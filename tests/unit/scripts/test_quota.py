@@ -218,8 +218,9 @@ def test_the_table_shows_what_is_short_and_why(twin, capsys):
     ],
 )
 def test_options_that_do_not_go_are_one_message(twin, options, message):
+    given: dict[str, Any] = {"stack": "local"}
     with pytest.raises(CommandError, match=message):
-        quota(**{"stack": "local", **options})
+        quota(**given | options)
 
 
 def test_up_is_refused_when_short_before_anything_starts(twin, monkeypatch):

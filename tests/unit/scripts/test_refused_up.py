@@ -4,6 +4,7 @@ import json
 import re
 import time
 from datetime import datetime
+from typing import Any
 
 import pytest
 
@@ -53,7 +54,7 @@ RESERVATIONS = tuple(
 
 def world(**more) -> World:
     """Return a world with what `prod` uses, except for its certificate and its zone."""
-    given = {
+    given: dict[str, Any] = {
         "build_repositories": (REPOSITORY,),
         "images": (IMAGE,),
         "snapshots": (SNAPSHOT,),

@@ -1,6 +1,7 @@
 """The command `rehearse`: options in one line, faults as steps, dollars at list price."""
 
 import re
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -120,7 +121,7 @@ def _answer(tally, teams, prompts):
 
 def test_dollars_are_the_list_price_of_the_time_of_machines():
     traffic = Steady(1.0, 1, teams=("a", "b"))
-    found = Rehearsal(platform(), traffic, engines=None)  # type: ignore[arg-type]
+    found = Rehearsal(platform(), traffic, engines=cast("Any", None))
     region = "us-central1"
     found.machines[Bought("llm", region, "on-demand", L4, "nvidia-l4")] = 7200.0
     found.machines[Bought("", region, "on-demand", L4, "nvidia-l4")] = 3600.0
@@ -158,7 +159,7 @@ def test_traffic_for_a_model_that_a_stack_of_several_lacks_is_refused_in_one_lin
     file = tmp_path / "t.yaml"
     file.write_text(PATTERN % "gpt")
     with pytest.raises(CommandError, match=r"models\.gpt: must be one of llm, chat, got 'gpt'"):
-        Rehearsal(several, from_file(file, Described(several)), engines=None)  # type: ignore[arg-type]
+        Rehearsal(several, from_file(file, Described(several)), engines=cast("Any", None))
 
 
 def entry(model: str) -> Entry:

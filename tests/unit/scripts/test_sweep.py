@@ -3,7 +3,7 @@
 import dataclasses
 import shutil
 from collections import Counter
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -242,7 +242,7 @@ def test_ray_without_its_package_is_refused_in_one_line(monkeypatch):
 
 
 def test_machines_that_no_replica_used_cost_the_models_that_they_suit():
-    found = Rehearsal(platform(), Steady(1.0, 1), engines=None)  # type: ignore[arg-type]
+    found = Rehearsal(platform(), Steady(1.0, 1), engines=cast("Any", None))
     found.machines[Bought("", "us-central1", "on-demand", L4, "nvidia-l4")] = 3600.0
     measured = measure_of(found)
     assert measured.models["llm"].usd == pytest.approx(measured.usd)
@@ -251,7 +251,7 @@ def test_machines_that_no_replica_used_cost_the_models_that_they_suit():
 
 @pytest.mark.parametrize("reason", NOT_CAPACITY)
 def test_requests_that_no_replica_could_answer_do_not_count_against_settings(reason, monkeypatch):
-    found = Rehearsal(platform(), Steady(1.0, 10), engines=None)  # type: ignore[arg-type]
+    found = Rehearsal(platform(), Steady(1.0, 10), engines=cast("Any", None))
     one = Outcomes(sent=10, answered=6, refused=4, reasons=Counter({reason: 3, NO_REPLICA: 1}))
     monkeypatch.setattr(Rehearsal, "outcomes", {("llm", "us-central1"): one})
     assert measure_of(found).models["llm"].failed == 1

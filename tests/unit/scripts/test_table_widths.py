@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 import pytest
@@ -217,7 +217,7 @@ def _traffic() -> None:
 
 
 def _rehearsal() -> None:
-    ended = Rehearsal(platform(), Steady(1.0, 1), engines=None)  # type: ignore[arg-type]
+    ended = Rehearsal(platform(), Steady(1.0, 1), engines=cast("Any", None))
     ended.machines[Bought("llm", "us-central1", "on-demand", L4, "nvidia-l4")] = 1.0e6
     objective = Objective("llm", "ttft_p95_ms", 2000.0, 12_345.0, 12_345_678, 43_000_000)
     outcomes = Outcomes(sent=43_000_000)

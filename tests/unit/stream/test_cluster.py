@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any, cast
 
@@ -30,7 +30,7 @@ class _Session:
         self._answer = _Answer(status, body)
 
     @contextlib.asynccontextmanager
-    async def request(self, *_: Any, **__: Any) -> AsyncIterator[_Answer]:
+    async def request(self, *_: Any, **__: Any) -> AsyncGenerator[_Answer]:
         yield self._answer
 
 

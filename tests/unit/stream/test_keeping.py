@@ -83,13 +83,14 @@ def worked(data: bytes, model: Model, results: Topic, letters: Topic, **settings
 
     async def work() -> None:
         of: Any = type("Changed", (Settings,), settings)
+        ours: dict[str, Any] = {"asking": model, "results": results, "metrics": Metrics()}
         anything: Any = None
-        made = Worker(of, anything, model, results, letters, Metrics(), anything)  # pyright: ignore[reportArgumentType]
+        made = Worker(of, anything, letters=letters, pressure=anything, **ours)
         message = Message("7", data, {"colour": "red"})
         delivery = Delivery(
             message, lambda: became.append("done"), lambda: became.append("given back")
         )
-        await made._handle(delivery)  # pyright: ignore[reportPrivateUsage]
+        await made._handle(delivery)
 
     asyncio.run(work())
     return became

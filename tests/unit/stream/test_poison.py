@@ -28,7 +28,11 @@ from workloads.stream.worker import Worker
 PARENT = f"00-{'a' * 32}-{'b' * 16}-01"
 ATTEMPTS = 3
 MOST_DELIVERIES = 20
-QUICK = {"deadline_seconds": 5.0, "first_wait_seconds": 0.001, "longest_wait_seconds": 0.002}
+QUICK: dict[str, Any] = {
+    "deadline_seconds": 5.0,
+    "first_wait_seconds": 0.001,
+    "longest_wait_seconds": 0.002,
+}
 Respond = Callable[[int, bytes], web.Response]
 
 
@@ -109,7 +113,7 @@ async def _work(world: World, message: Message, **changes: Any) -> None:
         model="llama",
         names=("llama",),
         attempts=ATTEMPTS,
-        **{**QUICK, **changes},
+        **QUICK | changes,
     )
     world.message = message
     pressure = Pressure(4)

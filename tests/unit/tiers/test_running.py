@@ -69,8 +69,8 @@ def test_a_file_of_long_runs_only_is_imported_by_the_soak_tier_alone(tmp_path, m
     file.write_text("pytestmark = [pytest.mark.needs_tools, pytest.mark.soak]\n")
     config: Any = SimpleNamespace(getoption={"--soak": False, "markexpr": marks}.get)
     assert pytest_ignore_collect(file, config) is True
-    config = SimpleNamespace(getoption={"--soak": True, "markexpr": ""}.get)
-    assert pytest_ignore_collect(file, config) is None
+    with_soak: Any = SimpleNamespace(getoption={"--soak": True, "markexpr": ""}.get)
+    assert pytest_ignore_collect(file, with_soak) is None
 
 
 def test_a_folder_whose_tests_all_need_tools_is_left_out_with_its_conftest(tmp_path):

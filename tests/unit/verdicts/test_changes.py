@@ -1,5 +1,7 @@
 """Effects of the engine's steps on users of the platform."""
 
+from typing import Any
+
 import pytest
 
 from scripts.verdicts.changes import Kind, changes, unchanged
@@ -16,7 +18,7 @@ GROUPS = "kubernetes:leaderworkerset.x-k8s.io/v1:LeaderWorkerSet"
 CONFIG = "kubernetes:core/v1:ConfigMap"
 
 
-def pods(image, **spec):
+def pods(image, **spec) -> dict[str, Any]:
     return {"spec": {"template": {"spec": {"containers": [{"image": image}]}}, **spec}}
 
 
@@ -46,7 +48,7 @@ def test_what_the_engine_leaves_alone_is_counted_without_components_and_provider
         step("same", "pulumi:providers:gcp", "p", {}, {}),
         step("same", "pulumi:pulumi:Stack", "s", {}, {}),
     ]
-    component = step("same", "gke-inference:index:Network", "n", {}, {})
+    component: Any = step("same", "gke-inference:index:Network", "n", {}, {})
     component["newState"]["custom"] = False
     assert unchanged([*steps, component]) == 1
     assert changes([*steps, component]) == []
@@ -120,7 +122,7 @@ def test_what_google_changes_on_running_nodes_restarts_nothing(field):
 
 def test_how_nodes_are_made_anew_is_said_as_the_pool_says():
     old = {"nodeConfig": {"machineType": "a"}, "version": "1"}
-    new = {"nodeConfig": {"machineType": "b"}, "version": "2"}
+    new: dict[str, Any] = {"nodeConfig": {"machineType": "b"}, "version": "2"}
     assert restarts(POOL, old, new) == (
         "nodes are re-created because of nodeConfig.machineType, version "
         "(surge: 1 more, 0 out at a time)"

@@ -5,6 +5,7 @@ import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -374,7 +375,7 @@ def test_a_file_that_cannot_be_written_is_one_message_before_anything_runs(
 
 
 def test_a_stack_whose_file_is_taken_away_blocks_nothing_and_says_what_to_do(tmp_path, monkeypatch):
-    bucket = step("delete", "gcp:storage/bucket:Bucket", "b", {"name": "weights"})
+    bucket: Any = step("delete", "gcp:storage/bucket:Bucket", "b", {"name": "weights"})
     gone = Run((bucket["oldState"],), (bucket,))
     monkeypatch.setattr(verdicts, "compare", lambda *_: gone)
     base, head = Checkout("main (1a2b3c4)", REPOSITORY), Checkout("the working tree", tmp_path)

@@ -7,7 +7,7 @@ server and the capacity ledger. Rules: rung.*, node.*, quota.*, autoscaler.scan.
 import logging
 import threading
 import time
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 
 from twin.cluster.autoscaler import buffers as capacity_buffers
@@ -142,7 +142,7 @@ class Autoscaler:
             self._act(name, verdict)
         return any(verdict.kind in {"requested", "failed"} for verdict in verdicts)
 
-    def _rungs_for(self, cluster: Cluster, klass: Class | None):
+    def _rungs_for(self, cluster: Cluster, klass: Class | None) -> Callable[[Pod], Sequence[Rung]]:
         def rungs(pod: Pod) -> Sequence[Rung]:
             if klass is not None:
                 return klass.rungs

@@ -385,7 +385,7 @@ class ControlPlane:
         )
         try:
             answer: Any = opener.open(request, timeout=5)
-        except (OSError, urllib.error.HTTPError):
+        except OSError:
             return False
         with answer:
             return bool(answer.status == 200)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
@@ -67,14 +67,14 @@ def read_tree(folder: Path, namespace: str) -> list[Declared]:
 
 
 def _declared(document: Any, path: str, namespace: str) -> Declared:
-    metadata: Any = document.get("metadata") if isinstance(document, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    if not isinstance(metadata, dict) or not metadata.get("name") or not document.get("kind"):  # pyright: ignore[reportUnknownMemberType]
+    metadata: Any = document.get("metadata") if isinstance(document, dict) else None
+    if not isinstance(metadata, dict) or not metadata.get("name") or not document.get("kind"):
         raise TreeError("1017", f"{path} must have apiVersion, kind and metadata.name")
-    where: Any = metadata.get("namespace", namespace)  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    where: Any = metadata.get("namespace", namespace)
     if where != namespace:
         message = f"{path}: a RepoSync of {namespace} must not have objects of {where}"
         raise TreeError("1058", message)
-    placed: JsonObject = {**document, "metadata": {**metadata, "namespace": namespace}}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    placed: JsonObject = {**document, "metadata": {**metadata, "namespace": namespace}}
     return Declared(placed, path)
 
 
@@ -85,7 +85,10 @@ def projection(declared: Any, live: Any) -> Any:
     controllers are omitted.
     """
     if isinstance(declared, dict) and isinstance(live, dict):
-        return {key: projection(value, live.get(key)) for key, value in declared.items()}  # pyright: ignore
-    if isinstance(declared, list) and isinstance(live, list) and len(declared) == len(live):  # pyright: ignore[reportUnknownArgumentType]
-        return [projection(one, other) for one, other in zip(declared, live, strict=True)]  # pyright: ignore
-    return live  # pyright: ignore[reportUnknownVariableType] - JSON
+        now = cast("JsonObject", live)
+        items = cast("JsonObject", declared).items()
+        return {key: projection(value, now.get(key)) for key, value in items}
+    if isinstance(declared, list) and isinstance(live, list) and len(declared) == len(live):
+        pairs = zip(cast("list[Any]", declared), cast("list[Any]", live), strict=True)
+        return [projection(one, other) for one, other in pairs]
+    return live

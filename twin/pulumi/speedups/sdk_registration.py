@@ -7,7 +7,7 @@ import functools
 import importlib
 import sys
 import traceback
-from typing import Any
+from typing import Any, cast
 
 _resource: Any = importlib.import_module("pulumi.runtime.resource")
 _depends_on: Any = importlib.import_module("pulumi.runtime._depends_on")
@@ -45,7 +45,7 @@ class _Frames:
 
     def extract_stack(self) -> list[traceback.FrameSummary]:
         """Return the frames of the caller, outermost first."""
-        frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+        frame = sys._getframe(1)
         frames: list[traceback.FrameSummary] = []
         while frame is not None:
             code = frame.f_code
@@ -65,13 +65,15 @@ def _position_of(frame: traceback.FrameSummary) -> Any:
 
 @functools.cache
 def _position_at(filename: str, line: int | None) -> Any:
-    return _position(traceback.FrameSummary(filename, line, "", lookup_line=False))  # pyright: ignore[reportArgumentType]
+    return _position(traceback.FrameSummary(filename, line, "", lookup_line=False))
 
 
 async def _dependencies(depends_on: Any) -> set[Any]:
     """Return the resources of `depends_on`; plain resources need no output."""
-    if isinstance(depends_on, list) and all(isinstance(each, _Resource) for each in depends_on):  # pyright: ignore[reportUnknownVariableType]
-        return set(depends_on)  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(depends_on, list) and all(
+        isinstance(each, _Resource) for each in cast("list[Any]", depends_on)
+    ):
+        return set(cast("list[Any]", depends_on))
     return await _resolve(depends_on)
 
 

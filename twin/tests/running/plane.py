@@ -55,7 +55,7 @@ def control_plane(paths: TwinPaths, operator: str, speed: float = 100) -> Iterat
             found = ClusterContext(paths, folder)
             (folder / "pools").mkdir(exist_ok=True)
             bootstrap.install(found, threading.Event())
-            parts = [
+            parts: list[Any] = [
                 Konnectivity(found),
                 agents.NodeAgent(found),
                 Autoscaler(found),

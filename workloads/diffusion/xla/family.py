@@ -21,8 +21,11 @@ class Compilable(Protocol):
     folder: Path
     geometry: Any
     """Dimensions that programs depend on, besides the shapes of their arguments."""
-    encoders: tuple[Encoder, ...]
-    """Text encoders; each has a program, like `step` and `decode`."""
+
+    @property
+    def encoders(self) -> tuple[Encoder, ...]:
+        """Text encoders; each has a program, like `step` and `decode`."""
+        ...
 
     def function(self, key: Key) -> Callable[..., Any]:
         """Return a program's function; its arguments are weights first, then arrays."""

@@ -38,7 +38,7 @@ def served(
     **more: str,
 ) -> Any:
     """Run `use` against a server of an engine."""
-    module = _ENGINES[engine]
+    module: Any = _ENGINES[engine]
 
     async def main() -> Any:
         settings = module.settle(argv, ON_H100 | more)

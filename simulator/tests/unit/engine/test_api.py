@@ -410,11 +410,11 @@ def test_a_request_for_several_choices_gets_different_ones_and_one_usage():
 
 
 def test_choices_of_several_prompts_are_numbered_through_and_every_prompt_is_counted():
-    body = {"prompt": ["Tell me more", "one"], "max_tokens": 5, "n": 2}
+    body: dict[str, Any] = {"prompt": ["Tell me more", "one"], "max_tokens": 5, "n": 2}
     choices = post(deployment(), "/v1/completions", body)[1]
     alone = [
         post(deployment(), "/v1/completions", {**body, "prompt": prompt})[1]
-        for prompt in body["prompt"]  # type: ignore[attr-defined]
+        for prompt in body["prompt"]
     ]
     assert [choice["index"] for choice in choices["choices"]] == [0, 1, 2, 3]
     said = [choice["text"] for choice in choices["choices"]]
@@ -425,11 +425,13 @@ def test_choices_of_several_prompts_are_numbered_through_and_every_prompt_is_cou
 
 
 def test_streamed_choices_carry_their_index_and_one_usage_at_the_end():
+    messages: Any = CHAT["messages"]
+
     async def use(client: Any, _engine: Engine) -> tuple[dict[int, str], Any]:
         async with AsyncOpenAI(base_url=str(client.make_url("/v1")), api_key="-") as api:
             stream = await api.chat.completions.create(
                 model=MODEL,
-                messages=CHAT["messages"],  # type: ignore[arg-type]
+                messages=messages,
                 max_tokens=12,
                 n=2,
                 stream=True,

@@ -18,7 +18,12 @@ HI = [{"role": "user", "content": "hi"}]
 
 
 def ask(*flags: str, count: bool = False, **fields: Any) -> Any:
-    body = {"model": MODEL, "messages": HI, **({} if count else {"max_tokens": 100}), **fields}
+    body: dict[str, Any] = {
+        "model": MODEL,
+        "messages": HI,
+        **({} if count else {"max_tokens": 100}),
+        **fields,
+    }
 
     async def use(client: Any, _engine: Engine) -> Any:
         async with AsyncAnthropic(
@@ -121,7 +126,7 @@ def test_what_vllm_refuses_is_refused(fields: Any, error: type[Exception], probl
 
 def test_errors_have_anthropics_form_but_those_of_fields():
     async def use(client: Any, _engine: Engine) -> Any:
-        body = {"model": "gpt-9", "max_tokens": 1, "messages": HI}
+        body: dict[str, Any] = {"model": "gpt-9", "max_tokens": 1, "messages": HI}
         answers = [await client.post("/v1/messages", json=body)]
         answers.append(await client.post("/v1/messages", json={**body, "max_tokens": "x"}))
         return [await answer.json() for answer in answers]

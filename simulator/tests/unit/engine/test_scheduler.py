@@ -1,18 +1,20 @@
 """Continuous batching."""
 
+from typing import Any
+
 from simulator.engine.kv_cache import KvCache
 from simulator.engine.request import FinishReason, Request
 from simulator.engine.scheduler import Scheduler
 
 
-def scheduler(blocks: int = 100, tokens: int = 64, sequences: int = 8, **more: object) -> Scheduler:
-    return Scheduler(KvCache(blocks, 4), tokens, sequences, **more)  # type: ignore[arg-type]
+def scheduler(blocks: int = 100, tokens: int = 64, sequences: int = 8, **more: Any) -> Scheduler:
+    return Scheduler(KvCache(blocks, 4), tokens, sequences, **more)
 
 
-def request(name: str, prompt: int, most: int = 4, **more: object) -> Request:
+def request(name: str, prompt: int, most: int = 4, **more: Any) -> Request:
     tokens = [hash(name) % 1000 + i for i in range(prompt)]
-    fields = {"max_tokens": most, "arrival": 0.0, "output": [7] * most, **more}
-    return Request(name, tokens, **fields)  # type: ignore[arg-type]
+    fields: dict[str, Any] = {"max_tokens": most, "arrival": 0.0, "output": [7] * most, **more}
+    return Request(name, tokens, **fields)
 
 
 def run(sched: Scheduler, steps: int = 200) -> int:

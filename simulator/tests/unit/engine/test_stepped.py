@@ -1,5 +1,8 @@
 """Engines that are advanced in steps, while replicas come and go."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -43,11 +46,11 @@ def by_number(*parts: Finished) -> dict[int, tuple[int, float, float]]:
 @pytest.mark.parametrize(
     ("route", "expected"), [(RoundRobin, round_robin), (LeastRequest, least_request)]
 )
-def test_steps_of_any_length_give_the_times_of_a_replay(route: type, expected: object):
+def test_steps_of_any_length_give_the_times_of_a_replay(route: type, expected: Callable[[], Any]):
     made = deployment()
     rows = [(0.11 * n, 100 + 37 * n % 900, 1 + 13 * n % 90) for n in range(40)]
     trace = [TraceRequest(*each) for each in rows]
-    played = replay(trace, [made] * 3, expected())  # pyright: ignore[reportCallIssue, reportUnknownArgumentType]
+    played = replay(trace, [made] * 3, expected())
     engines = ReferenceEngines([made], route)
     engines.serve(0, [engines.add(0, 0.0) for _ in range(3)])
     parts = [engines.finished()]

@@ -1,6 +1,7 @@
 """A small platform and steady traffic for tests of the rehearsal."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -127,7 +128,7 @@ def workload(where="us-central1", *, least=1, most=4, queue=5.0):
 def platform(*regions, **settings):
     """Return a platform with `llm` in some regions; by default in us-central1."""
     found = regions or (region(),)
-    usual = {
+    usual: dict[str, Any] = {
         "project": "acme",
         "regions": found,
         "models": (Model("llm", (("llm", 1.0),), Slo(2000.0, 100.0), 60.0),),
@@ -135,4 +136,4 @@ def platform(*regions, **settings):
         "engines": (engine(),),
         "times": Times(),
     }
-    return Platform(**{**usual, **settings})
+    return Platform(**usual | settings)

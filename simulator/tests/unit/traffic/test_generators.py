@@ -1,6 +1,7 @@
 """Traces are the same for the same seed and have the load that was asked for."""
 
 import itertools
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,13 @@ from simulator.traffic.generators import text_of
 
 
 def shared(seed=1, **fields):
-    options = {"rate": 20.0, "seconds": 5.0, "prefix_tokens": 50, "question_tokens": 10, **fields}
+    options: dict[str, Any] = {
+        "rate": 20.0,
+        "seconds": 5.0,
+        "prefix_tokens": 50,
+        "question_tokens": 10,
+        **fields,
+    }
     return Trace.merge("t", shared_prefix(seed=seed, **options))
 
 

@@ -74,7 +74,7 @@ _OTHERS = (
 def dialect_of(container: JsonObject) -> Dialect:
     """Return the server of an engine's image; vLLM by default."""
     image = str(container.get("image", ""))
-    words = "\0".join([*(container.get("command") or ()), *(container.get("args") or ())])
+    words: str = "\0".join([*(container.get("command") or ()), *(container.get("args") or ())])
     found = (each for each in _OTHERS if each.image.search(image))
     return next((e for e in found if not e.needs_program or e.started.search(words)), VLLM)
 

@@ -2,7 +2,7 @@
 
 import base64
 import re
-from typing import Any
+from typing import Any, cast
 
 from twin.wire.kube import JsonObject, Kube, KubeError
 
@@ -43,12 +43,12 @@ def field(pod: JsonObject, path: str) -> str:
         path = "status.hostIP"
     value: Any = pod
     for part in path.split("."):
-        value = value.get(part) if isinstance(value, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        value = cast("JsonObject", value).get(part) if isinstance(value, dict) else None
         if value is None:
             if path.startswith("spec.serviceAccountName"):
                 return "default"
             raise ConfigError(f"fieldRef {path}: unsupported fieldPath")
-    return str(value)  # pyright: ignore[reportUnknownArgumentType]
+    return str(value)
 
 
 def decoded(obj: JsonObject) -> dict[str, bytes]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import crossplane  # pyright: ignore[reportMissingTypeStubs]
+import crossplane
 from aiohttp import web
 
 _CONFIGURATION: Final = "/etc/nginx/conf.d"
@@ -119,7 +119,7 @@ def read_site(text: str) -> Site:
 
 def _server(text: str) -> list[_Directive]:
     """Return the directives of the one server block."""
-    parse: Callable[..., _Directive] = crossplane.parse  # pyright: ignore
+    parse: Callable[..., _Directive] = crossplane.parse
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "nginx.conf"
         file.write_text(f"events {{}} http {{{text}\n}}\n")  # lines keep their numbers
@@ -177,7 +177,7 @@ def _answer(directive: _Directive) -> Answer:
 
 
 def _not_served(directive: _Directive) -> ConfigurationError:
-    words = " ".join([directive["directive"], *directive["args"]])
+    words: str = " ".join([directive["directive"], *directive["args"]])
     return ConfigurationError(f"line {directive['line']}: the twin does not serve {words!r}")
 
 

@@ -201,7 +201,7 @@ class Volumes:
                     if self._check_profile and volume["csi"]["driver"] == FUSE_DRIVER:
                         handle = str(volume["csi"].get("volumeHandle", ""))
                         self._check_profile(str(volume.get("storageClassName", "")), handle)
-                    options = ",".join(volume.get("mountOptions", []))
+                    options: str = ",".join(volume.get("mountOptions", []))
                     given: JsonObject = volume["csi"].get("volumeAttributes") or {}
                     attributes: JsonObject = {"mountOptions": options, **given}
                     return self._csi(volume["csi"], attributes)

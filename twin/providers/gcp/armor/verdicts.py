@@ -6,7 +6,7 @@ modelarmor.filters). They detect obvious cases, but no harmful content.
 """
 
 import re
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from twin.wire.property_values import CloudError, Json, as_list, as_object, get_path
 from twin.world.rules import all_rules
@@ -125,7 +125,7 @@ def _state(is_match: bool) -> str:
 
 def _matched(result: Any) -> bool:
     if isinstance(result, dict):
-        return any(_matched(value) for value in result.values())  # pyright: ignore
+        return any(_matched(value) for value in cast("dict[str, Any]", result).values())
     return result == _MATCH
 
 

@@ -146,11 +146,11 @@ def _timestamp(value: Any) -> str | None:
     match = _TIMESTAMP.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         return None
-    year, month, day, hour, minute, second, part, sign, hours, minutes = match.groups()
+    *shown, part, sign, hours, minutes = match.groups()
     micros = int((part or "0").ljust(6, "0"))
-    parts = [int(each or 0) for each in (year, month, day, hour, minute, second)]
+    year, month, day, hour, minute, second = (int(each or 0) for each in shown)
     try:
-        moment = datetime(*parts, micros, UTC)  # pyright: ignore[reportArgumentType, reportCallIssue] - six numbers
+        moment = datetime(year, month, day, hour, minute, second, micros, UTC)
     except ValueError:
         return None
     offset = 3600 * int(hours or 0) + 60 * int(minutes or 0)

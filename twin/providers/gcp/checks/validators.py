@@ -14,7 +14,7 @@ from twin.wire.property_values import Json, as_object, show
 
 _DURATION = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
 _CALL = re.compile(r"^(?P<name>[\w.]+)\((?P<args>[^)]*)\)$")
-_PRIVATE = [ipaddress.ip_network(net) for net in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")]
+_PRIVATE = [ipaddress.IPv4Network(net) for net in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")]
 _ASN_RANGES = ((64512, 65534), (4200000000, 4294967294), (16550, 16550))
 _MIN_ROTATION_SECONDS = 86_400
 _GO_DURATION = re.compile(r"[-+]?(0|((\d+(\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h))+)")
@@ -107,7 +107,9 @@ def _rfc1918(value: Any, rules: Json, args: list[int]) -> str | None:
     if problem is not None:
         return problem
     network = ipaddress.ip_network(value)
-    if not any(network.version == 4 and network.subnet_of(net) for net in _PRIVATE):  # type: ignore[arg-type]
+    if not any(
+        isinstance(network, ipaddress.IPv4Network) and network.subnet_of(net) for net in _PRIVATE
+    ):
         return "must lie inside 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16"
     return None
 

@@ -144,7 +144,7 @@ def nested_required(kind: Any) -> set[str]:
 
 def _flatten(kind: Any) -> list[Any]:
     """Return the types in an `Input[Sequence[Input[T]]]`, outermost first."""
-    origin = typing.get_origin(kind)
+    origin: Any = typing.get_origin(kind)
     if origin is None:
         return [kind]
     return [kind, *(inner for arg in typing.get_args(kind) for inner in _flatten(arg))]

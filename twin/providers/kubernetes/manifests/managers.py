@@ -53,7 +53,7 @@ def takes_over(
     """
     if is_enabled or naming.is_true(obj, _FORCE):
         return True
-    entries = [] if live is None else managed_fields(live)
+    entries: list[dict[str, Any]] = [] if live is None else managed_fields(live)
     if is_preview and live is None:
         return True
     if is_preview and any(

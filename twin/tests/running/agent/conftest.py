@@ -3,7 +3,7 @@
 import json
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ class Agent:
         self._thread.join(15)
 
     @contextmanager
-    def away(self) -> Iterator[None]:
+    def away(self) -> Generator[None]:
         """No agent runs meanwhile."""
         self.stop()
         try:

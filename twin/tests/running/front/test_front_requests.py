@@ -1,5 +1,6 @@
 """A global load balancer with a real Envoy over gateways that are plain servers."""
 
+import contextlib
 import http.client
 import json
 import socket
@@ -34,7 +35,7 @@ GATEWAYS = {region: f"127.32.250.{at}" for at, region in enumerate(REGIONS, 11)}
 _CLIENTS = 20
 RATE = 20
 """Requests of one address a minute that the policy of a test allows."""
-FAILURES = int(str(OUTLIER_DETECTION["consecutive_errors"]))  # pyright: ignore
+FAILURES = int(str(OUTLIER_DETECTION.get("consecutive_errors")))
 
 
 class Gateway:
@@ -46,7 +47,7 @@ class Gateway:
         self.forwarded = ""
         self.token, self.host, self.model = "", "", ""
         self._server: ThreadingHTTPServer | None = None
-        self._sockets: set[object] = set()
+        self._sockets: set[socket.socket] = set()
         self.hold = threading.Event()
         self.hold.set()
         self.status = 200
@@ -95,10 +96,8 @@ class Gateway:
         server.shutdown()
         server.server_close()
         for connection in list(self._sockets):
-            try:
-                connection.shutdown(2)  # pyright: ignore[reportAttributeAccessIssue]
-            except OSError:
-                continue
+            with contextlib.suppress(OSError):
+                connection.shutdown(2)
         self._sockets.clear()
 
 

@@ -19,8 +19,8 @@ from twin.toolchain import ToolError, tool
 from twin.world.store import Store, new_record
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(120)]
-EVENTS = ["RequestHeaders", "RequestBody", "RequestTrailers"]
-EVENTS += ["ResponseHeaders", "ResponseBody", "ResponseTrailers"]
+_PARTS = ("Headers", "Body", "Trailers")
+EVENTS = [f"{side}{part}" for side in ("Request", "Response") for part in _PARTS]
 
 
 class Apigee:

@@ -4,6 +4,7 @@ import http.client
 import json
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -22,8 +23,8 @@ LONG = 3600
 FEW_KEYS = 8  # so that the tests themselves make the filter forget
 
 
-def limited(*keys: tuple[str, str], count: int = 1, seconds: int = LONG, **more: object) -> Limit:
-    return Limit(Rate(count, seconds), TOO_MANY, keys, **more)  # pyright: ignore[reportArgumentType]
+def limited(*keys: tuple[str, str], count: int = 1, seconds: int = LONG, **more: Any) -> Limit:
+    return Limit(Rate(count, seconds), TOO_MANY, keys, **more)
 
 
 BACKENDS: dict[str, tuple[ArmorRule, ...]] = {

@@ -39,8 +39,8 @@ from twin.world.store import new_record
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(120)]
 KEYS = "projects/acme/secrets/keys"
 MEMBER = "gcp:secretmanager/secretIamMember:SecretIamMember"
-ALL = ["RequestHeaders", "RequestBody", "RequestTrailers"]
-ALL += ["ResponseHeaders", "ResponseBody", "ResponseTrailers"]
+_PARTS = ("Headers", "Body", "Trailers")
+ALL = [f"{side}{part}" for side in ("Request", "Response") for part in _PARTS]
 DUPLEX = {"requestBodySendMode": "FullDuplexStreamed", "responseBodySendMode": "FullDuplexStreamed"}
 
 

@@ -65,7 +65,8 @@ class Api:
         self.applied[body["kind"], body["metadata"]["name"]] = body
 
     def delete(self, path: str) -> None:
-        self.applied.pop(tuple(path.split("/")))  # type: ignore[arg-type]
+        kind, name = path.split("/")
+        self.applied.pop((kind, name))
 
     def path_of(self, body: Any) -> str:
         return f"{body['kind']}/{body['metadata']['name']}"
@@ -92,9 +93,10 @@ class Member:
             spec=ClusterSpec(PROJECT, region, region, (f"{region}-a",), False, "1.36", region),
             tool=tool,
         )
-        self.controller: Any = GatewayController(context)
-        self.controller._reconcile_cloud = lambda *_: False
-        self.controller._ctx = context
+        controller: Any = GatewayController(context)
+        self.controller = controller
+        controller._reconcile_cloud = lambda *_: False
+        controller._ctx = context
         for item in (gateway_class(CLASS), obj("Namespace", "ns", ""), *models(region)):
             self.put(item)
 

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from typing import Any
 
 import grpc
 import pytest
@@ -89,7 +90,7 @@ def test_other_workloads_are_created_when_their_pods_are_ready(client, namespace
 
 
 def test_a_job_is_created_when_it_is_complete(client, namespace, node):
-    job = workload("Job", namespace)
+    job: Any = workload("Job", namespace)
     job["spec"]["template"]["spec"]["restartPolicy"] = "Never"
     _, outputs = client.create(job)
     assert outputs["status"]["succeeded"] == 1

@@ -25,13 +25,14 @@ DELETED = {**POD, "metadata": {**POD["metadata"], "deletionTimestamp": "2026-11-
 class Cluster:
     """An API whose response to a status is older than the deletion that its watch reports."""
 
+    runner: PodRunner
+
     def __init__(self, folder: Path) -> None:
         self.dir = folder
         self.kube = self
         self.paths = self
         self.volumes = folder / "volumes"
         self.spec = SimpleNamespace(name="c")
-        self.runner: PodRunner
         self.deleted: list[str] = []
 
     def get(self, path: str) -> Any:

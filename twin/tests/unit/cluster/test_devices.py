@@ -1,5 +1,6 @@
 """Published devices, allocated claims, and the nodes that are created for them."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -42,7 +43,7 @@ def tpu(labels: dict[str, str] = TPU_LABELS, name: str = "ct6e-standard-4t") -> 
 
 def gpu(labels: dict[str, str] = GPU_LABELS, driver: str = DISABLED) -> NodeShape:
     shape = NodeShape(machine("g2-standard-12"), "l4", labels=dict(labels))
-    return NodeShape(**{**vars(shape), "driver_version": driver})
+    return replace(shape, driver_version=driver)
 
 
 def node(shape: NodeShape, name: str = "n") -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """A GPU node is Ready before it has its driver, and reports its GPUs afterwards."""
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -68,7 +68,7 @@ def drivers(tmp_path, found: list[dict[str, Any]], speed: float = 10.0) -> tuple
         kube=kube, watches=watches, rules=Rules(speed=speed), paths=TwinPaths(tmp_path)
     )
     made = GpuDrivers(ctx)
-    made._nodes = SimpleNamespace(items=lambda: found)  # type: ignore[assignment]
+    made._nodes = cast("Any", SimpleNamespace(items=lambda: found))
     return made, kube
 
 

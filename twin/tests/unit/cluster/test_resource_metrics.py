@@ -69,9 +69,10 @@ class Cluster:
 @pytest.fixture
 def api(tmp_path: Path) -> ResourceMetrics:
     rules = SimpleNamespace(scaled=lambda _: 15.0)
-    found = ResourceMetrics(SimpleNamespace(kube=Cluster(), rules=rules, dir=tmp_path))  # pyright: ignore[reportArgumentType]
+    context: Any = SimpleNamespace(kube=Cluster(), rules=rules, dir=tmp_path)
+    found = ResourceMetrics(context)
     used = {("models", "engine"): {"vllm": Usage(0.5, MIB), "loader": Usage(0.25, MIB)}}
-    found._sampler.last = Look(0.0, 15.0, used)  # pyright: ignore[reportPrivateUsage]
+    found._sampler.last = Look(0.0, 15.0, used)
     return found
 
 
@@ -109,7 +110,8 @@ def test_a_container_has_a_value_once_its_process_was_there_at_two_looks(
     (folder / "vllm.process.json").write_text(json.dumps({"pid": 10, "started": "1"}))
     looks = [{10: process(session=10)}, {10: process(session=10)}, {10: process(10, 10, "2")}]
     monkeypatch.setattr(usage, "running", lambda: looks.pop(0))
-    sampler = resources.Sampler(SimpleNamespace(dir=tmp_path))  # pyright: ignore[reportArgumentType]
+    context: Any = SimpleNamespace(dir=tmp_path)
+    sampler = resources.Sampler(context)
     sampler.look()
     assert sampler.last is None
     sampler.look()

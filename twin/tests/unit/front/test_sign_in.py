@@ -33,8 +33,9 @@ def ask(tmp_path: Path) -> Any:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return sign_in.check(paths, cloud.world.store, path, named)
 
-    asked.paths, asked.store = paths, cloud.world.store  # pyright: ignore[reportFunctionMemberAccess]
-    return asked
+    made: Any = asked
+    made.paths, made.store = paths, cloud.world.store
+    return made
 
 
 def decoded(text: str) -> bytes:

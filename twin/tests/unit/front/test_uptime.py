@@ -4,6 +4,7 @@ import http.server
 import ssl
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +121,7 @@ def test_a_validated_check_needs_a_trusted_certificate_with_the_hosts_name(
     assert seen.is_passed
     assert seen.expires_days is not None
     assert round(seen.expires_days) == 90
-    other = Check(**{**check.__dict__, "host": "other.example.com"})
+    other = replace(check, host="other.example.com")
     assert look(other, "127.0.0.1", "us-west1", trusted) == Seen(is_passed=False)
     make_authority(tmp_path, "another")
     assert look(check, "127.0.0.1", "us-west1", str(tmp_path / "another.crt")) == Seen(

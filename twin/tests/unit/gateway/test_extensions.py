@@ -1,5 +1,7 @@
 """Routing and traffic extensions translated: which programs see which requests."""
 
+from typing import Any
+
 import pytest
 
 from twin.cluster.gateway.translation.cel import parse
@@ -162,7 +164,7 @@ def test_a_traffic_extension_that_the_twin_cannot_run_closes_its_gateway(fields,
 
 @pytest.mark.parametrize("field", ["failOpen", "observabilityMode"])
 def test_an_extension_that_may_fail_is_left_out_if_the_twin_cannot_run_it(field):
-    wasm = {"backendRef": {"kind": "GCPWasmPlugin", "name": "plugin"}, field: True}
+    wasm: dict[str, Any] = {"backendRef": {"kind": "GCPWasmPlugin", "name": "plugin"}, field: True}
     found = translate(snapshot(gateway(), *traffic_extension(**wasm)))
     assert found.gateways[GW].traffic_chains == ()
     assert conditions(found, TRAFFIC, "guard") == {"Accepted": "!UnsupportedValue"}
@@ -269,7 +271,7 @@ EVENTS = [
 
 
 def armored(**fields):
-    wanted = {
+    wanted: dict[str, Any] = {
         "backendRef": None,
         "googleAPIServiceName": ARMOR,
         "metadata": {"model_armor_settings": "[]"},

@@ -1,6 +1,6 @@
 """Properties that Google fixes at creation although its provider updates them in place."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -46,7 +46,7 @@ def nested(path: str, value: str) -> Inputs:
     """Return inputs with a value at a path such as `timeWindow.endTime`."""
     found: Any = value
     for part in reversed(path.split(".")):
-        found = {part: found}
+        found = cast("Any", {part: found})
     return found
 
 

@@ -3,6 +3,7 @@
 import importlib
 import re
 import sys
+from types import ModuleType
 
 import pytest
 
@@ -114,7 +115,7 @@ def test_only_packages_of_resources_are_loaded_so():
 
 
 def test_a_package_that_stands_for_itself_when_it_is_whole_is_left_alone(package, monkeypatch):
-    class Whole(type(package)):
+    class Whole(ModuleType):
         """What a package may make of itself while it loads."""
 
         @property

@@ -144,8 +144,8 @@ def test_a_program_that_the_engine_cancels_ends_without_a_report(project, monito
     (project / "__main__.py").write_text("import time\ntime.sleep(60)\n")
 
     class Cancelling(Context):
-        def add_callback(self, callback):
-            threading.Timer(0.2, callback).start()
+        def add_callback(self, _callback):
+            threading.Timer(0.2, _callback).start()
             return True
 
     begun = time.monotonic()

@@ -70,8 +70,9 @@ def ask(instance: http.server.ThreadingHTTPServer) -> Iterator[Any]:
         connection.close()
         return found
 
-    call.port = front.server_address[1]  # pyright: ignore[reportFunctionMemberAccess]
-    yield call
+    made: Any = call
+    made.port = front.server_address[1]
+    yield made
     front.shutdown()
     front.server_close()
 

@@ -29,6 +29,6 @@ pulumi.export("address", address.address)
 pulumi.export("email", account.email)
 pulumi.export("project", gcp.organizations.get_project().number)
 if shape.startswith("images"):
-    from images import deliver
+    from images import deliver  # pyrefly: ignore[missing-import] - beside this file, from where it runs
 
     deliver(audit_only=shape == "images-audit")
