@@ -21,6 +21,7 @@ from scripts.docs.layers import contributing_page
 from scripts.docs.limits import limits_page
 from scripts.docs.notice import NOTICE
 from scripts.docs.policies import policies_page
+from scripts.docs.program_bounds import bounds_file, gateway_bounds, service_bounds
 from scripts.docs.public_names import public_names_stub
 from scripts.docs.stack import stack_page
 from scripts.release.contents.page import licenses_page
@@ -103,6 +104,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/stability.md": lambda: NOTICE + stability_page(),
     "docs/reference/stack.md": lambda: NOTICE + stack_page(),
     "scripts/release/surface/record.txt": record_text,
+    "workloads/common/bounds.json": lambda: bounds_file(service_bounds()),
+    "workloads/gateway/internal/bounds/bounds.json": lambda: bounds_file(gateway_bounds()),
 }
 
 
