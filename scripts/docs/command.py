@@ -17,7 +17,7 @@ from scripts.docs.errors import errors_page
 from scripts.docs.exit_codes import exit_codes_page
 from scripts.docs.image_claims import image_claims_page
 from scripts.docs.invariants import invariants_page
-from scripts.docs.layers import contributing_page
+from scripts.docs.layers import code_structure_page
 from scripts.docs.limits import limits_page
 from scripts.docs.notice import NOTICE
 from scripts.docs.policies import policies_page
@@ -81,11 +81,11 @@ def _rule_line(rule: Rule) -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
-    "CONTRIBUTING.md": contributing_page,
     "components/gke_inference/__init__.pyi": public_names_stub,
     "twin/rules.md": rules_page,
     "docs/checkov-findings.md": lambda: NOTICE + checkov_page(),
     "docs/cis-gke-benchmark.md": lambda: NOTICE + cis_page(),
+    "docs/code-structure.md": code_structure_page,
     "docs/image-claims.md": image_claims_page,
     "docs/images/engine-model.svg": engine_plot,
     "docs/images/published-claims.svg": claims_chart,
