@@ -2,11 +2,8 @@
 
 from typing import Final
 
-SERVICES: Final = (
-    "artifactregistry.googleapis.com",
+PLATFORM_SERVICES: Final = (
     "certificatemanager.googleapis.com",
-    "cloudkms.googleapis.com",
-    "cloudquotas.googleapis.com",
     "cloudresourcemanager.googleapis.com",
     "compute.googleapis.com",
     "container.googleapis.com",
@@ -14,14 +11,24 @@ SERVICES: Final = (
     "containersecurity.googleapis.com",
     "dns.googleapis.com",
     "iam.googleapis.com",
-    "iamcredentials.googleapis.com",
     "logging.googleapis.com",
     "monitoring.googleapis.com",
     "networkservices.googleapis.com",
-    "orgpolicy.googleapis.com",
     "secretmanager.googleapis.com",
-    "serviceusage.googleapis.com",
     "storage.googleapis.com",
+)
+"""APIs that every platform calls, also through GKE: `containerfilesystem` for image streaming,
+`dns` for cluster DNS and records, `containersecurity` for the security posture, `secretmanager` for
+the Secret Manager add-on."""
+
+SERVICES: Final = (
+    *PLATFORM_SERVICES,
+    "artifactregistry.googleapis.com",
+    "cloudkms.googleapis.com",
+    "cloudquotas.googleapis.com",
+    "iamcredentials.googleapis.com",
+    "orgpolicy.googleapis.com",
+    "serviceusage.googleapis.com",
     "sts.googleapis.com",
 )
 """APIs that the platform's program, and the preflight check, need before the first run."""

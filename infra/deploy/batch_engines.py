@@ -10,6 +10,7 @@ from gke_inference.catalogue.rungs import Rung
 from gke_inference.cluster.workload_identity import BucketAccessArgs, WorkloadIdentityArgs
 from gke_inference.intent.settings import EngineSettings
 from gke_inference.serving.offline.batch_engine import BatchEngineArgs
+from gke_inference.sizing.default_batch import default_batch
 from infra.deploy.identities import identity_of
 from infra.deploy.serving_arguments import granted_secrets, server_args, weights_access
 from infra.plan import RegionPlan, ServedModel
@@ -19,14 +20,6 @@ from infra.plan.queues import team_namespace
 from infra.stack import BatchEngine, Form
 
 _TOKENS_FLAG: Final = "max-num-batched-tokens"
-_TPU_TOKENS: Final = {"tpu-v5e": 1024, "tpu-v6e": 2048}
-"""Tokens per step that vLLM computes offline by default (vllm/engine/arg_utils.py,
-`get_batch_defaults`, usage context `LLM_CLASS`): twice as many as in a server. It has none for
-other TPUs."""
-_GPU_TOKENS, _LARGE_GPU_TOKENS = 8192, 16_384
-"""The same on GPUs: four times and twice as many as in a server."""
-_LARGE_GPU_GIB: Final = 70
-"""Memory from which a GPU is large, except A100, which is slower with more tokens."""
 
 
 def engines_in(
@@ -110,10 +103,5 @@ def engine_args(
 
 def _throughput(rung: Rung) -> dict[str, str]:
     """Return the engine flags of work that nobody waits for."""
-    if rung.kind == "tpu":
-        tokens = _TPU_TOKENS.get(rung.accelerator)
-    else:
-        is_large = rung.chip.memory_gib >= _LARGE_GPU_GIB
-        is_large = is_large and "a100" not in rung.accelerator
-        tokens = _LARGE_GPU_TOKENS if is_large else _GPU_TOKENS
+    tokens = default_batch(rung.accelerator, rung.chip.memory_gib).offline_tokens
     return {} if tokens is None else {_TOKENS_FLAG: str(tokens)}

@@ -1,8 +1,7 @@
 """Arguments for clients: keys, counters, and the gate of each region."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import pulumi
 
@@ -14,17 +13,17 @@ from gke_inference.clients.client_keys import ClientKeysArgs
 from gke_inference.clients.counter_store import AnswerStore, CounterStore, CounterStoreArgs
 from gke_inference.clients.gate_inputs import AnswerCacheArgs, ClientGateArgs, ClientModelArgs
 from gke_inference.clients.people import ClientPeopleArgs
-from gke_inference.clients.settings import ApigeeApp, TeamSettings
+from gke_inference.clients.settings import ApigeeApp
 from gke_inference.cluster.workload_identity import WorkloadIdentityArgs
 from gke_inference.guardrails.armor_calls import ArmorCallArgs
 from gke_inference.namespace.network_policies import ENGINE_PORT
 from infra.deploy.guardrails import guarded_models, guards
 from infra.deploy.identities import identity_of
 from infra.plan import RegionPlan
-from infra.plan.clients import GATE, ClientsPlan, GatePlan, RegionLimits
+from infra.plan.clients import GATE, ClientsPlan, GatePlan
 from infra.plan.names import Names
 from infra.plan.project import ProjectPlan
-from infra.stack import AnswerCache, Apigee, ClientTeam, Gateway, Model
+from infra.stack import AnswerCache, Apigee, Gateway, Model
 
 
 def keys_args(
@@ -209,7 +208,7 @@ def gate_args(
         region=region.name,
         replicas=gate.clients.replicas,
         service_account=GATE,
-        teams={name: _team(team, gate.limits[name]) for name, team in clients.teams.items()},
+        teams=dict(gate.teams),
     )
     if gateway.fairness is not None and gateway.fairness.sessions is not None:
         args["session_headers"] = list(gateway.fairness.sessions.headers)
@@ -303,10 +302,3 @@ def salted_paths(model: Model) -> list[str]:
     if model.canary is not None and model.canary.engine is not None:
         paths &= set(engine(model.canary.engine).cache_salt)
     return sorted(paths)
-
-
-def _team(team: ClientTeam, limits: RegionLimits) -> TeamSettings:
-    """Return a team with its limits in a region."""
-    values: dict[str, Any] = {name: getattr(team, name) for name in TeamSettings.model_fields}
-    values.update(asdict(limits))
-    return TeamSettings(**values)

@@ -182,29 +182,16 @@ def scaling_args(
 
     `target_kinds` names the kind of targets that are not Deployments, by hardware kind.
     """
-    model, kinds = served.settings, cast("Mapping[str, TargetKind]", target_kinds or {})
-    by_kind: dict[str, AutoscalingArgs] = {}
-    for kind, deployment in served.deployments.items():
-        by_kind[deployment] = AutoscalingArgs(
-            cluster_location=region.location,
-            cluster_name=region.cluster_name,
-            engine=model.engine,
-            model=served.object_name,
-            namespace=served.namespace,
-            replicas=served.replicas,
-            scale_in_delay_seconds=model.replicas.scale_in_delay_seconds,
-            scale_in_every_seconds=model.replicas.scale_in_every_seconds,
-            target_kind=kinds.get(kind, "Deployment"),
-            target_name=deployment,
-            targets=model.autoscaling,
-        )
+    model = served.settings
+    by_kind = _scalers(region, served, model.autoscaling, target_kinds)
+    for kind, scaler in by_kind.items():
         if kind == served.filling_kind:
-            by_kind[deployment]["standby"] = served.standby
+            scaler["standby"] = served.standby
         if model.disaggregated is not None:
-            by_kind[deployment]["signals"] = ["kv-cache"]
+            scaler["signals"] = ["kv-cache"]
         if served.chips_by_model:
-            by_kind[deployment]["chips_by_model"] = served.chips_by_model
-    return by_kind
+            scaler["chips_by_model"] = served.chips_by_model
+    return {scaler["target_name"]: scaler for scaler in by_kind.values()}
 
 
 def prefill_scaling_args(
@@ -215,29 +202,38 @@ def prefill_scaling_args(
     They follow the queue of prompts. The KV cache of a prefill replica says little of its load: it
     only holds blocks until decode replicas have read them.
     """
-    model, by_kind = served.settings, dict[str, AutoscalingArgs]()
-    if model.disaggregated is None:
-        return by_kind
-    targets = model.disaggregated.prefill.autoscaling
+    if served.settings.disaggregated is None:
+        return {}
+    given = served.settings.disaggregated.prefill.autoscaling
+    targets = ScalingTargets(queue_depth=given.queue_depth, running_requests=given.running_requests)
+    found = _scalers(region, served, targets, target_kinds).values()
+    return {scaler["target_name"]: {**scaler, "signals": ["queue"]} for scaler in found}
+
+
+def _scalers(
+    region: RegionPlan,
+    served: ServedModel,
+    targets: ScalingTargets,
+    target_kinds: Mapping[str, str] | None,
+) -> dict[str, AutoscalingArgs]:
+    """Return what the autoscalers of each role have, by kind of hardware."""
     kinds = cast("Mapping[str, TargetKind]", target_kinds or {})
-    for kind, deployment in served.deployments.items():
-        by_kind[deployment] = AutoscalingArgs(
+    return {
+        kind: AutoscalingArgs(
             cluster_location=region.location,
             cluster_name=region.cluster_name,
-            engine=model.engine,
+            engine=served.settings.engine,
             model=served.object_name,
             namespace=served.namespace,
             replicas=served.replicas,
-            scale_in_delay_seconds=model.replicas.scale_in_delay_seconds,
-            scale_in_every_seconds=model.replicas.scale_in_every_seconds,
-            signals=["queue"],
+            scale_in_delay_seconds=served.settings.replicas.scale_in_delay_seconds,
+            scale_in_every_seconds=served.settings.replicas.scale_in_every_seconds,
             target_kind=kinds.get(kind, "Deployment"),
             target_name=deployment,
-            targets=ScalingTargets(
-                queue_depth=targets.queue_depth, running_requests=targets.running_requests
-            ),
+            targets=targets,
         )
-    return by_kind
+        for kind, deployment in served.deployments.items()
+    }
 
 
 def monitoring_args(

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+from gke_inference.clients.settings import TeamSettings
 from infra.estimate.cost_parts import ACCELERATORS
 from infra.estimate.stack_cost import StackCost
 from infra.estimate.unit_costs import DEFAULT_TRAFFIC, unit_costs
 from infra.plan import Plan
-from infra.plan.clients import RegionLimits
 from planner.amount import HOURS_PER_MONTH
 from planner.choice.served import BUFFER, STANDBY
 from planner.unit_cost.unit_cost import MILLION_INPUT, MILLION_TOKENS, UnitCost, blended
@@ -433,7 +433,7 @@ def reservations(plan: Plan, hours: float) -> dict[tuple[str, str], Reserved]:
     for name, region in plan.regions.items():
         if region.gate is None:
             continue
-        for team, limits in region.gate.limits.items():
+        for team, limits in region.gate.teams.items():
             own = settings.teams[team].models
             prices = [usd for model, usd in asked.items() if own is None or model in own]
             tokens = _reserved_tokens(limits, prices, hours)
@@ -444,7 +444,7 @@ def reservations(plan: Plan, hours: float) -> dict[tuple[str, str], Reserved]:
     return found
 
 
-def _reserved_tokens(limits: RegionLimits, prices: Sequence[float], hours: float) -> float | None:
+def _reserved_tokens(limits: TeamSettings, prices: Sequence[float], hours: float) -> float | None:
     months = hours / HOURS_PER_MONTH
     found: list[float] = []
     if limits.tokens_per_minute is not None:

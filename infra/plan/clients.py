@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from gke_inference.clients.people import IAP_HEADER
-from gke_inference.clients.settings import WhenSpent
+from gke_inference.clients.settings import TeamSettings, WhenSpent
 from infra.stack import (
     AnswerCache,
     Clients,
@@ -58,27 +58,12 @@ class ClientsPlan:
 
 
 @dataclass(frozen=True)
-class RegionLimits:
-    """Limits of a team in one region; None means unlimited."""
-
-    requests_per_minute: int | None
-    tokens_per_minute: int | None
-    monthly_usd: float | None
-    """Its share of the team's budget."""
-    tokens_per_month: int | None
-    """Its share of the team's tokens."""
-    when_spent: WhenSpent | None = None
-    """The model that answers once its share of the budget is spent, with its share of that model's
-    limit."""
-
-
-@dataclass(frozen=True)
 class GatePlan:
     """The gate in front of the models of one region."""
 
     clients: ClientsPlan
-    limits: Mapping[str, RegionLimits]
-    """Limits of each team in the region."""
+    teams: Mapping[str, TeamSettings]
+    """Each team with its limits in the region."""
     cache: AnswerCache | None
     """The answer cache, where the region has its embedding model."""
     guards: Mapping[str, Guardrail]
@@ -152,8 +137,8 @@ def resolve_gates(
     return {
         region: GatePlan(
             clients=clients,
-            limits={
-                name: limits_in(team, region, regions)
+            teams={
+                name: team_in(team, region, regions)
                 for name, team in clients.settings.teams.items()
             },
             cache=cache
@@ -166,8 +151,8 @@ def resolve_gates(
     }
 
 
-def limits_in(team: ClientTeam, region: str, regions: Sequence[str]) -> RegionLimits:
-    """Return the limits of a team in a region.
+def team_in(team: ClientTeam, region: str, regions: Sequence[str]) -> TeamSettings:
+    """Return a team with its limits in a region. A limit of a month may be 0, which rules refuse.
 
     Regions do not share counters, so each has a part of the limits of a month. The parts are
     rounded down, and their sum is never more than the limit. A change of shares within a month
@@ -179,18 +164,19 @@ def limits_in(team: ClientTeam, region: str, regions: Sequence[str]) -> RegionLi
         regions: All regions with a gateway.
     """
     own = team.regional.get(region, TeamLimits())
-    minute = {
+    found = {
         name: getattr(own if name in own.model_fields_set else team, name)
-        for name in TeamLimits.model_fields
+        for name in TeamSettings.model_fields
     }
     share = team.monthly_shares.get(region, 1 / len(regions))
     usd, tokens = team.monthly_usd, team.tokens_per_month
-    return RegionLimits(
-        **minute,
-        monthly_usd=None if usd is None else _part(usd * _CENTS, share) / _CENTS,
-        tokens_per_month=None if tokens is None else _part(tokens, share),
-        when_spent=None if team.when_spent is None else _beyond(team.when_spent, share),
-    )
+    if usd is not None:
+        found["monthly_usd"] = _part(usd * _CENTS, share) / _CENTS
+    if tokens is not None:
+        found["tokens_per_month"] = _part(tokens, share)
+    if team.when_spent is not None:
+        found["when_spent"] = _beyond(team.when_spent, share)
+    return TeamSettings.model_construct(**found)
 
 
 def _beyond(spent: WhenSpent, share: float) -> WhenSpent:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+from infra.bootstrap.roles import PLATFORM_SERVICES
 from infra.plan.backends import BackendsPlan
 from infra.plan.clients import ClientsPlan
 from infra.plan.front import FrontPlan
@@ -10,25 +11,6 @@ from infra.plan.guardrails import GuardrailsPlan
 from infra.plan.storage import StoragePlan
 from infra.plan.streams import StreamPlan
 from infra.stack import BackendKind, Platform
-
-SERVICES: Final = (
-    "certificatemanager.googleapis.com",
-    "cloudresourcemanager.googleapis.com",
-    "compute.googleapis.com",
-    "container.googleapis.com",
-    "containerfilesystem.googleapis.com",
-    "containersecurity.googleapis.com",
-    "dns.googleapis.com",
-    "iam.googleapis.com",
-    "logging.googleapis.com",
-    "monitoring.googleapis.com",
-    "networkservices.googleapis.com",
-    "secretmanager.googleapis.com",
-    "storage.googleapis.com",
-)
-"""APIs that the platform calls directly or through GKE: `containerfilesystem` for image streaming,
-`dns` for cluster DNS and records, `containersecurity` for the security posture, `secretmanager` for
-the Secret Manager add-on."""
 
 TRACE_SERVICES: Final = ("cloudtrace.googleapis.com", "telemetry.googleapis.com")
 """APIs that receive spans, if the stack has traces."""
@@ -116,7 +98,7 @@ def resolve_services(
     has_stores = clients is not None and (clients.has_counters or clients.settings.cache)
     kinds: set[BackendKind] = set() if backends is None else backends.kinds
     found = (
-        *SERVICES,
+        *PLATFORM_SERVICES,
         *(TRACE_SERVICES if platform.monitoring.traces else ()),
         *(BUDGET_SERVICES if platform.budget is not None else ()),
         *(APIGEE_SERVICES if platform.apigee() is not None else ()),

@@ -19,7 +19,7 @@ from gke_inference.clients.rules import (
 from gke_inference.clients.settings import ANONYMOUS
 from gke_inference.front.rules import check_members
 from gke_inference.settings.fields import AUDIENCE
-from infra.plan.clients import generating, limits_in, replaced_names
+from infra.plan.clients import generating, replaced_names, team_in
 from infra.rules.certificates import check_certificates
 from infra.stack import (
     Apigee,
@@ -226,13 +226,13 @@ def _check_parts(platform: Platform, team: str, settings: ClientTeam) -> Iterato
     """A limit of 0 would be none."""
     regions = platform.regions_with_gateway()
     for field in ("monthly_usd", "tokens_per_month"):
-        parts = {region: getattr(limits_in(settings, region, regions), field) for region in regions}
+        parts = {region: getattr(team_in(settings, region, regions), field) for region in regions}
         if (none := [region for region, part in parts.items() if part == 0]) != []:
             rule = f"must give {none[0]} at least one cent (or token)"
             where = join("clients", "teams", team, field)
             yield InputError(where, rule, getattr(settings, field))
     for region in regions:
-        spent = limits_in(settings, region, regions).when_spent
+        spent = team_in(settings, region, regions).when_spent
         if spent is not None and spent.monthly_usd == 0 and settings.when_spent is not None:
             where = join("clients", "teams", team, "when_spent", "monthly_usd")
             rule = f"must give {region} at least one cent"

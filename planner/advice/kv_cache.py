@@ -53,8 +53,6 @@ class KvAdvice:
     """KV cache of all conversations of one replica."""
     accelerator_gib: float
     """Room in the accelerators of a replica beside the running requests."""
-    computed_bytes_per_second: float
-    """KV cache that a replica computes in a second; a slower tier is of no use."""
     tiers: tuple[Tier, ...]
     """Empty if the accelerators hold everything, or the engine has no tiers there."""
     reason: str
@@ -94,7 +92,7 @@ def kv_advice(question: Question, choice: Choice, conversations: int) -> KvAdvic
         tiers = _tiers(choice, whole, computed)
         useful = [tier.name for tier in tiers if tier.problem is None]
         reason = f"kv_offload.{useful[0]} is enough" if useful else "no tier is of use"
-    return KvAdvice(each * devices, whole, room, computed, tiers, reason)
+    return KvAdvice(each * devices, whole, room, tiers, reason)
 
 
 def _tiers(choice: Choice, gib: float, computed: float) -> tuple[Tier, ...]:

@@ -84,7 +84,6 @@ class OperatingPoints:
     """1 if some batch meets the SLO."""
     most_rate: Array
     """Requests per second that one copy serves within the SLO."""
-    most_batch: Array
     replicas: Array
     """Replicas for the requested rate at the requested utilization."""
     batch: Array
@@ -142,7 +141,7 @@ def operating_points(
         for fitted, quantity in ((correction(), BETWEEN), (first_correction(), FIRST))
     )
     return OperatingPoints(
-        np.asarray(keeps, dtype=np.float64), most, BATCHES[best], replicas, at["batch"], at["step"],
+        np.asarray(keeps, dtype=np.float64), most, replicas, at["batch"], at["step"],
         at["step95"], at["ttft"], at["ttft95"], rate / (most * copies * replicas), spread,
         spread_first,
     )  # fmt: skip

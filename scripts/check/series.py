@@ -65,21 +65,6 @@ def reads_of(plan: Plan, objects: Iterable[Mapping[str, Any]]) -> list[Read]:
     return sorted({*_of_monitoring(plan), *_of_canaries(plan), *_of(objects)})
 
 
-def series_read(plan: Plan, objects: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Return what reads each series that a stack needs, by the series' name.
-
-    Args:
-        plan: The stack.
-        objects: Its Kubernetes objects. Autoscalers and recording rules read series.
-    """
-    found: dict[str, list[str]] = {}
-    for read in reads_of(plan, objects):
-        places = found.setdefault(read.name, [])
-        if read.place not in places:
-            places.append(read.place)
-    return found
-
-
 def _reads(place: str, expression: str) -> Iterator[Read]:
     for name, labels in selectors_in(expression):
         yield Read(name, place, labels)

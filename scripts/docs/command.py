@@ -17,10 +17,11 @@ from scripts.docs.errors import errors_page
 from scripts.docs.exit_codes import exit_codes_page
 from scripts.docs.image_claims import image_claims_page
 from scripts.docs.invariants import invariants_page
-from scripts.docs.layers import contributing_page
+from scripts.docs.layers import code_structure_page
 from scripts.docs.limits import limits_page
 from scripts.docs.notice import NOTICE
 from scripts.docs.policies import policies_page
+from scripts.docs.program_bounds import bounds_file, gateway_bounds, service_bounds
 from scripts.docs.public_names import public_names_stub
 from scripts.docs.stack import stack_page
 from scripts.release.contents.page import licenses_page
@@ -80,11 +81,11 @@ def _rule_line(rule: Rule) -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
-    "CONTRIBUTING.md": contributing_page,
     "components/gke_inference/__init__.pyi": public_names_stub,
     "twin/rules.md": rules_page,
     "docs/checkov-findings.md": lambda: NOTICE + checkov_page(),
     "docs/cis-gke-benchmark.md": lambda: NOTICE + cis_page(),
+    "docs/code-structure.md": code_structure_page,
     "docs/image-claims.md": image_claims_page,
     "docs/images/engine-model.svg": engine_plot,
     "docs/images/published-claims.svg": claims_chart,
@@ -103,6 +104,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/stability.md": lambda: NOTICE + stability_page(),
     "docs/reference/stack.md": lambda: NOTICE + stack_page(),
     "scripts/release/surface/record.txt": record_text,
+    "workloads/common/bounds.json": lambda: bounds_file(service_bounds()),
+    "workloads/gateway/internal/bounds/bounds.json": lambda: bounds_file(gateway_bounds()),
 }
 
 

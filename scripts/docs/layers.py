@@ -1,4 +1,4 @@
-"""The layers of the repository in CONTRIBUTING.md, from the contracts that `make lint` checks."""
+"""The layers of the repository, from the contracts that `make lint` checks."""
 
 import tomllib
 from typing import Any
@@ -9,17 +9,17 @@ START = "<!-- layers: made by `make docs` from [tool.importlinter] in pyproject.
 END = "<!-- end of layers -->"
 
 
-def contributing_page() -> str:
-    """Return CONTRIBUTING.md with an updated table of layers.
+def code_structure_page() -> str:
+    """Return docs/code-structure.md with an updated table of layers.
 
     Raises:
         ValueError: the markers of the table are missing.
     """
-    text = (REPOSITORY / "CONTRIBUTING.md").read_text()
+    text = (REPOSITORY / "docs" / "code-structure.md").read_text()
     before, start, rest = text.partition(START)
     _, end, after = rest.partition(END)
     if not start or not end:
-        raise ValueError(f"CONTRIBUTING.md: must contain {START!r} and {END!r}")
+        raise ValueError(f"docs/code-structure.md: must contain {START!r} and {END!r}")
     return f"{before}{START}\n\n{layers_table()}\n{END}{after}"
 
 

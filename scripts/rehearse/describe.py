@@ -16,7 +16,7 @@ from gke_inference.cluster.settings import ClusterMode
 from infra.estimate.cold_starts import starts
 from infra.plan import Plan, RegionPlan, ServedModel
 from infra.plan.backends import fallback_of
-from infra.plan.clients import limits_in
+from infra.plan.clients import team_in
 from infra.stack import Fleet, Task
 from infra.stack import Front as FrontKind
 from planner.choice.coldstart import ENGINE_STAGES, POD_STAGES
@@ -225,7 +225,7 @@ class _Describer:
             limits: dict[str, Limit] = {}
             for region in regions:
                 if region in gated:
-                    own = limits_in(team, region, gated)
+                    own = team_in(team, region, gated)
                     limits[region] = Limit(
                         own.requests_per_minute, own.tokens_per_minute,
                         own.tokens_per_month, own.monthly_usd,

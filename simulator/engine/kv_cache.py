@@ -169,12 +169,3 @@ class KvCache:
                 self._free[number] = None
                 if block.hash is None:
                     self._free.move_to_end(number, last=False)
-
-    def reset_prefix_cache(self) -> bool:
-        """Reset all hashes; as in vLLM, rejected while sequences hold blocks."""
-        if self.free_blocks != self.blocks:
-            return False
-        self._by_hash.clear()
-        for block in self._blocks:
-            block.hash = None
-        return True

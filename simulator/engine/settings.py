@@ -422,7 +422,7 @@ def _check_length(max_model_len: int, per_token: int, kv_bytes: int) -> None:
 def _batch(flags: argparse.Namespace, chip: Accelerator, longest: int) -> tuple[int, int]:
     """Return (tokens, sequences) of a step, given or by vLLM's defaults for an API server."""
     gib = chip.memory_gb * 1e9 / chip.devices_per_chip / _GIB
-    tokens, sequences = default_batch(chip.name, gib)
+    tokens, _, sequences = default_batch(chip.name, gib)
     if flags.max_num_batched_tokens is not None:
         tokens = int(flags.max_num_batched_tokens)
     elif flags.enable_chunked_prefill is False:

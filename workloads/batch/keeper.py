@@ -71,17 +71,13 @@ class Keeper:
         self._bucket = bucket
         self._metrics = metrics
         self._name = new_owner()
-        self.is_working = False
-        """Whether the last poll of the bucket succeeded."""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Poll until `stop` is set."""
         while not stop.is_set():
             try:
                 await self._look()
-                self.is_working = True
             except Exception as error:  # noqa: BLE001 - the API goes on, and so does the next look
-                self.is_working = False
                 say(logging.WARNING, "look failed", why=reason(error))
             with contextlib.suppress(TimeoutError):
                 wait = self._settings.poll_seconds * random.uniform(0.5, 1)  # noqa: S311

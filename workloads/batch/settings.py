@@ -8,6 +8,7 @@ from typing import Any, Final
 from workloads.common.cluster import ACCOUNT
 from workloads.common.settings import (
     SettingsError,
+    check_bounds,
     check_endpoint,
     check_range,
     read_file,
@@ -176,6 +177,7 @@ def _check(settings: Settings) -> None:
             raise SettingsError(f"models.{name}.engine: {rule}, got {model.engine!r}")
     for job in settings.engines.values():
         start_seconds(job)
-    for each in ("attempts", "max_in_flight", "replicas", "shard_lines"):
+    for each in ("attempts", "replicas", "shard_lines"):
         check_range(each, getattr(settings, each), 1)
+    check_bounds("batch", settings)
     check_endpoint(settings.endpoint)

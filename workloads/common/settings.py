@@ -5,6 +5,7 @@ An error is one line: field, rule and value.
 
 import json
 from dataclasses import MISSING, fields
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
@@ -92,6 +93,27 @@ def check_range(field: str, value: float, least: float, most: float | None = Non
     if value < least or (most is not None and value > most):
         rule = f"{least} or more" if most is None else f"{least} to {most}"
         raise SettingsError(f"{field}: must be {rule}, got {value}")
+
+
+def check_bounds(program: str, settings: object) -> None:
+    """Check the numbers that a stack sets: their ranges are those of bounds.json.
+
+    Raises:
+        SettingsError: One is out of its range.
+    """
+    for field, found in _bounds()[program].items():
+        value, above, most = getattr(settings, field), found.get("above"), found["most"]
+        if above is None:
+            check_range(field, value, found["least"], most)
+        elif not above < value <= most:
+            rule = f"must be more than {above} and at most {most}"
+            raise SettingsError(f"{field}: {rule}, got {value}")
+
+
+@cache
+def _bounds() -> dict[str, dict[str, dict[str, float]]]:
+    """Return the ranges by program and field. `make docs` writes them from a stack's types."""
+    return json.loads(Path(__file__).with_name("bounds.json").read_text())
 
 
 def check_endpoint(endpoint: str) -> None:

@@ -49,8 +49,6 @@ class Compiled:
     """Estimates of the compiler for an accepted program."""
 
     code_bytes: int
-    argument_bytes: int
-    output_bytes: int
     temporary_bytes: int
     """HBM beside arguments and result."""
     bytes_moved: float
@@ -114,8 +112,6 @@ def compiled(
     cost: Any = program.cost_analysis()
     return Compiled(
         code_bytes=memory.generated_code_size_in_bytes,
-        argument_bytes=memory.argument_size_in_bytes,
-        output_bytes=memory.output_size_in_bytes,
         temporary_bytes=memory.temp_size_in_bytes,
         bytes_moved=float(cost.get("bytes accessed", 0.0)),
         flops=float(cost.get("flops", 0.0)),

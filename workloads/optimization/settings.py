@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from workloads.common.settings import (
     SettingsError,
+    check_bounds,
     check_endpoint,
     check_kind,
-    check_range,
     read,
     read_object,
 )
@@ -126,8 +126,7 @@ def read_quantize(text: str) -> QuantizeSettings:
     _check_word("scheme", found.scheme, SCHEMES)
     if found.scheme in NEEDS_DATA and not found.data:
         raise SettingsError(f"data: must be set for scheme {found.scheme}, got nothing")
-    check_range("samples", found.samples, 1)
-    check_range("tokens", found.tokens, 8)
+    check_bounds("quantize", found)
     return found
 
 
@@ -139,12 +138,7 @@ def read_tune(text: str) -> TuneSettings:
     """
     found = read(TuneSettings, text)
     _check_word("rank", str(found.rank), tuple(str(rank) for rank in RANKS))
-    for field in ("alpha", "epochs", "batch"):
-        check_range(field, getattr(found, field), 1)
-    check_range("tokens", found.tokens, 8)
-    if not 0 < found.learning_rate <= 1:
-        rule = "must be above 0 and at most 1"
-        raise SettingsError(f"learning_rate: {rule}, got {found.learning_rate}")
+    check_bounds("tune", found)
     return found
 
 
@@ -173,10 +167,7 @@ def read_evaluate(text: str) -> EvaluateSettings:
     check_endpoint(found.endpoint)
     if not found.tasks and not found.data:
         raise SettingsError("tasks, data: must have one of them, got neither")
-    check_range("tolerance", found.tolerance, 0, 1)
-    check_range("limit", found.limit, 0)
-    check_range("answer_tokens", found.answer_tokens, 1)
-    check_range("concurrency", found.concurrency, 1)
+    check_bounds("evaluate", found)
     return found
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from workloads.common.settings import SettingsError, check_endpoint, check_range, read
+from workloads.common.settings import SettingsError, check_bounds, check_endpoint, check_range, read
 
 __all__ = ["FrontSettings", "SettingsError", "WorkSettings", "read"]
 
@@ -42,7 +42,7 @@ class FrontSettings:
         """
         check_range("min_photos", self.min_photos, 1, self.max_photos)
         check_range("upload_seconds", self.upload_seconds, 1, 604_800)
-        check_range("max_open_sets", self.max_open_sets, 1, 1000)
+        check_bounds("personal-front", self)
         check_range("max_bytes", self.max_bytes, 1, 100_000_000)
         if not self.callback_hosts:
             raise SettingsError("callback_hosts: must have a host, got none")
@@ -100,6 +100,5 @@ class WorkSettings:
         """
         check_range("lease_seconds", self.lease_seconds, 0.1, 600)
         check_range("callback_tries", self.callback_tries, 1, 50)
-        check_range("sets", self.sets, 1, 1000)
-        check_range("retention_days", self.retention_days, 2, 3650)
+        check_bounds("personal-worker", self)
         check_endpoint(self.endpoint)

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from workloads.common.settings import SettingsError, check_endpoint, check_range, read
+from workloads.common.settings import SettingsError, check_bounds, check_endpoint, check_range, read
 
 __all__ = ["WINDOW_COUNT", "WINDOW_FEATURES", "WINDOW_SUM", "Settings", "SettingsError"]
 
@@ -73,16 +73,8 @@ class Settings:
         """
         found = read(cls, text)
         check_endpoint(found.endpoint)
-        for field, least, most in (
-            ("threshold", 0, 1),
-            ("window_seconds", 1, 31 * 86_400),
-            ("lateness_seconds", 0, 7 * 86_400),
-            ("totals_seconds", 1, 86_400),
-            ("batch", 1, 1_000),
-            ("retries", 0, 20),
-            ("timeout_seconds", 1, 600),
-        ):
-            check_range(field, getattr(found, field), least, most)
+        check_bounds("pipelines", found)
+        check_range("timeout_seconds", found.timeout_seconds, 1, 600)
         if len(set(found.features)) != len(found.features):
             raise SettingsError(f"features: must be different, got {', '.join(found.features)}")
         if found.value in WINDOW_FEATURES:

@@ -5,7 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from workloads.common.settings import SettingsError, check_endpoint, read_file, read_object
+from workloads.common.settings import (
+    SettingsError,
+    check_bounds,
+    check_endpoint,
+    read_file,
+    read_object,
+)
 
 __all__ = ["Settings", "SettingsError", "read_settings"]
 
@@ -82,6 +88,5 @@ def _check(settings: Settings) -> None:
         kind = getattr(settings, field).get("kind")
         if kind not in kinds:
             raise SettingsError(f"{field}.kind: must be one of {', '.join(kinds)}, got {kind!r}")
-    if settings.attempts < 1 or settings.max_in_flight < 1:
-        raise SettingsError("attempts and max_in_flight: must be 1 or more")
+    check_bounds("stream", settings)
     check_endpoint(settings.endpoint)

@@ -176,11 +176,6 @@ class Accelerator:
     confidence: str
 
     @property
-    def label_key(self) -> str:
-        """Node label with the type, set by GKE."""
-        return catalogue_labels()[f"{self.kind}_accelerator"]
-
-    @property
     def resource(self) -> str:
         """Extended resource that a pod requests: `google.com/tpu` or `nvidia.com/gpu`."""
         return str(_document()["resources"][self.kind])

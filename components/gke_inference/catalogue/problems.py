@@ -73,6 +73,11 @@ _SYNONYMS: Final = {
     "tls": "certificate",
 }
 """Words of vLLM, Kubernetes and Google Cloud for words of a stack."""
+_ELSEWHERE: Final = {
+    "max_model_len": "'context' of the model",
+    "max_num_seqs": "'max_batch' in 'settings' of the model",
+}
+"""Fields for words of vLLM in other places of a stack."""
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
@@ -103,7 +108,8 @@ def one_of(path: str, value: str, known: Iterable[str]) -> InputError:
 
 def unknown_field(path: str, rule: str, name: str, known: Sequence[str]) -> InputError:
     """Return the error for a field that does not exist, with the closest match or all fields."""
-    hint = suggest(name, known) or "; the fields here are " + ", ".join(known)
+    elsewhere = f"; did you mean {_ELSEWHERE[name]}?" if name in _ELSEWHERE else ""
+    hint = suggest(name, known) or elsewhere or "; the fields here are " + ", ".join(known)
     return InputError(path, rule, note=hint)
 
 

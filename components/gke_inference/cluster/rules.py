@@ -1,6 +1,7 @@
 """Rules between the settings of clusters and networks that hold for stacks and for components."""
 
 import ipaddress
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Final
@@ -102,16 +103,23 @@ def check_networks(where: str, networks: Mapping[str, str]) -> Iterator[InputErr
 
 
 def check_overlaps(ranges: Sequence[tuple[str, str]]) -> Iterator[InputError]:
-    """Yield the ranges that overlap an earlier one.
+    """Yield the ranges that overlap others, as few as possible: first those that overlap the most.
+
+    Of two ranges that overlap, the later one is reported.
 
     Args:
         ranges: Paths and values of ranges, of which invalid ones are left out.
     """
-    valid = [(where, network) for where, cidr in ranges if (network := _network(cidr)) is not None]
-    for (first, first_network), (second, second_network) in combinations(valid, 2):
-        if first_network.overlaps(second_network):
-            rule = f"must not overlap {first} ({first_network})"
-            yield InputError(second, rule, str(second_network))
+    valid = {where: network for where, cidr in ranges if (network := _network(cidr)) is not None}
+    left = [pair for pair in combinations(valid, 2) if valid[pair[0]].overlaps(valid[pair[1]])]
+    while left:
+        counts = Counter(where for pair in left for where in pair)
+        where = max(reversed(valid), key=counts.__getitem__)
+        others = [other for pair in left if where in pair for other in pair if other != where]
+        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+        rule = f"must not overlap {others[0]} ({valid[others[0]]}){more}"
+        yield InputError(where, rule, str(valid[where]))
+        left = [pair for pair in left if where not in pair]
 
 
 def _network(cidr: str) -> ipaddress.IPv4Network | None:

@@ -88,6 +88,6 @@ def _default_tokens(intent: ServingIntent, rung: Rung) -> int | None:
     if experts is not None and experts.backend(intent.role) in _BATCHED_BACKENDS:
         tokens = _BATCHED_TOKENS
     else:
-        tokens, _ = default_batch(rung.accelerator, device_gib(rung.accelerator))
+        tokens = default_batch(rung.accelerator, device_gib(rung.accelerator)).tokens
     tokens *= 2 if intent.settings.flags.get("performance-mode") == "throughput" else 1
     return tokens if _is_chunked(intent) else max(tokens, intent.context)

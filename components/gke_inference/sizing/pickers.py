@@ -25,8 +25,6 @@ _ROUTER_CORES = 0.2
 _ROUTER_CORES_PER_100K_PROMPT = 0.073
 """Those of Envoy for the same bodies, 7.3 cores for 100 requests/s (docs/operations.md). That the
 router, which also reads a body and passes it on, needs no more is assumed."""
-BYTES_PER_TOKEN = 4
-"""Of a prompt, as the picker estimates them (llm-d-router, dataproducer/tokenizer)."""
 _LIMIT_FACTOR = 2
 _LEAST_LIMIT_MIB = 4096
 _STEP_MILLICORES = 50
@@ -50,11 +48,6 @@ class PeakLoad:
     prompt_tokens: int
     answer_tokens: int
     replicas: int
-
-    @property
-    def body_bytes_per_second(self) -> float:
-        """Bytes of prompts in a second."""
-        return self.requests_per_second * self.prompt_tokens * BYTES_PER_TOKEN
 
     @property
     def _prompts(self) -> float:

@@ -64,12 +64,10 @@ def test_chip_memory_is_what_google_publishes():
     assert memory["nvidia-h200-141gb"] == 141
 
 
-def test_a_pod_asks_for_the_resource_of_its_kind_and_selects_by_its_label():
+def test_a_pod_asks_for_the_resource_of_its_kind_and_selects_by_its_type():
     assert accelerator("tpu-v6e").resource == "google.com/tpu"
-    assert accelerator("tpu-v6e").label_key == "cloud.google.com/gke-tpu-accelerator"
     assert accelerator("nvidia-a100-40gb").gke_type == "nvidia-tesla-a100"
     assert accelerator("nvidia-l4").resource == "nvidia.com/gpu"
-    assert accelerator("nvidia-l4").label_key == "cloud.google.com/gke-accelerator"
 
 
 def test_a_misspelt_accelerator_is_refused_with_the_near_one():

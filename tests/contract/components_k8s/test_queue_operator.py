@@ -47,19 +47,6 @@ def test_kueue_comes_with_its_kinds_and_two_priorities(recorder: Any):
     assert values == {"high": 1000, "low": -1000}
 
 
-@pytest.mark.parametrize(
-    ("replicas", "rule"),
-    [
-        (0, "must be 1 to 5, got 0"),
-        (6, "must be 1 to 5, got 6"),
-        (1.5, "must be a whole number, got 1.5"),
-    ],
-)
-def test_replicas_outside_the_range_are_refused(recorder: Any, replicas: Any, rule: str):
-    with pytest.raises(Exception, match=rule):
-        build(recorder, {"replicas": replicas})
-
-
 def test_the_service_the_certificate_and_the_webhooks_agree():
     service = operator_objects()["service"]
     assert (service["metadata"]["name"], service["metadata"]["namespace"]) == (
@@ -113,18 +100,6 @@ def test_sets_of_jobs_queue_where_they_are_installed(recorder: Any):
         ["jobsets/finalizers"],
         ["jobsets/status"],
     ]
-
-
-def test_every_role_bound_is_there():
-    objects = operator_objects().values()
-    made = {(o["kind"], o["metadata"]["name"]) for o in objects if "rules" in o}
-    bound = {(o["roleRef"]["kind"], o["roleRef"]["name"]) for o in objects if "roleRef" in o}
-    assert made == bound
-
-
-def test_it_reads_no_secret_outside_its_namespace():
-    (role,) = [obj for obj in operator_objects().values() if obj["kind"] == "ClusterRole"]
-    assert not [rule for rule in role["rules"] if "secrets" in rule["resources"]]
 
 
 def test_collectors_read_metrics_with_a_token_that_is_good_for_nothing_else(recorder: Any):

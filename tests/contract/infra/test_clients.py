@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from gke_inference.catalogue.engines import engine
+from gke_inference.clients.settings import TeamSettings
 from infra.deploy.clients_arguments import gate_args, salted_paths
 from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
-from infra.plan.clients import RegionLimits, limits_in
+from infra.plan.clients import team_in
 from infra.reading.load import parse
 from infra.stack import ClientTeam, Model, TeamLimits
 from infra.stack.gateway import Fairness, FairSessions
@@ -109,7 +110,7 @@ def test_a_region_has_its_part_of_the_limits_of_a_month() -> None:
         platform = platform_with("prod", {"teams": {"shop": made}, "prices": price})
         regions = resolve(platform).regions
         gates = {name: region.gate for name, region in regions.items() if region.gate is not None}
-        found = {region: gates[region].limits["shop"] for region in shares}
+        found = {region: gates[region].teams["shop"] for region in shares}
         return {name: (each.monthly_usd, each.tokens_per_month) for name, each in found.items()}
 
     assert set(parts().values()) == {(33.33, 33)}
@@ -120,8 +121,8 @@ def test_a_limit_of_a_region_replaces_that_of_the_team() -> None:
     regions = ("us-central1", "europe-west4")
     own = TeamLimits(requests_per_minute=None, tokens_per_minute=10)
     team = ClientTeam(requests_per_minute=6, regional={"us-central1": own})
-    assert limits_in(team, "europe-west4", regions) == RegionLimits(6, None, None, None)
-    assert limits_in(team, "us-central1", regions) == RegionLimits(None, 10, None, None)
+    assert team_in(team, "europe-west4", regions) == TeamSettings(requests_per_minute=6)
+    assert team_in(team, "us-central1", regions) == TeamSettings(tokens_per_minute=10)
 
 
 @pytest.mark.parametrize(

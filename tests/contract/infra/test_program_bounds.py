@@ -12,18 +12,14 @@ from typing import Any
 
 import pytest
 
-from gke_inference.clients.settings import WhenSpent
 from gke_inference.pipelines.settings import WINDOW_FEATURES
 from infra.reading.load import platform_of
-from infra.stack import FromZero
-from infra.stack.backends import Backend, BackendTarget, Fallback
-from infra.stack.clients import AnswerCache, Clients, ClientTeam, TeamLimits, TokenPrice
+from infra.stack.clients import ClientTeam
 from infra.stack.engines import EngineSettings
 from infra.stack.guardrails import Guardrail
 from tests.contract.infra.cloud import Deployed
 from tests.contract.infra.stack_bounds import End, at_bounds, range_of
 from tests.shipped_stacks import EXAMPLES
-from twin.host.paths import WORKLOADS
 from twin.toolchain import tool
 from workloads.batch.settings import read_settings as read_batches
 from workloads.diffusion import __main__ as diffusion
@@ -42,6 +38,7 @@ REACHED = {
     "backends": {"relay", "callout", "launcher"},
     "batch-engines": {"batches", "launcher"},
     "clients": {"callout", "launcher"},
+    "front-router": {"callout", "launcher", "relay"},
     "guardrails": {"callout", "launcher"},
     "kv-offload": {"launcher"},
     "optimization": {"evaluate", "launcher", "quantize", "tune"},
@@ -65,6 +62,7 @@ MUST_BE = {
     "backends": {"backends.gemini-flash.timeout_seconds"},
     "batch-engines": {"batches.deadline_seconds", "batches.workers.requests"},
     "clients": {"clients.cache.threshold", "clients.teams.assistant.monthly_usd"},
+    "front-router": {"guardrails.front.timeout_ms"},
     "guardrails": {
         "clients.teams.assistant.monthly_usd",
         "guardrails.house.timeout_ms",
@@ -83,44 +81,6 @@ MUST_BE = {
     "streaming": {"streams.summaries.attempts"},
 }
 """Settings that no rule between settings may keep from the ends of their ranges."""
-RANGES = {
-    ("callout", "cache.threshold"): (AnswerCache, "threshold"),
-    ("callout", "cache.ttl_seconds"): (AnswerCache, "ttl_seconds"),
-    ("callout", "default_context"): (Clients, "default_context"),
-    ("callout", "guards.timeout_ms"): (Guardrail, "timeout_ms"),
-    ("callout", "prices"): (TokenPrice, "output_usd_per_million"),
-    ("callout", "replicas"): (Clients, "replicas"),
-    ("callout", "stream_idle_seconds"): (Clients, "stream_idle_seconds"),
-    ("callout", "teams.monthly_usd"): (ClientTeam, "monthly_usd"),
-    ("callout", "teams.requests_per_minute"): (TeamLimits, "requests_per_minute"),
-    ("callout", "teams.tokens_per_minute"): (TeamLimits, "tokens_per_minute"),
-    ("callout", "teams.tokens_per_month"): (ClientTeam, "tokens_per_month"),
-    ("callout", "teams.when_spent.monthly_usd"): (WhenSpent, "monthly_usd"),
-    ("relay", "backends.idle_seconds"): (Backend, "idle_seconds"),
-    ("relay", "backends.timeout_seconds"): (Backend, "timeout_seconds"),
-    ("relay", "fallback.after_queue"): (Fallback, "after_queue"),
-    ("relay", "fallback.monthly_usd"): (Fallback, "monthly_usd"),
-    ("relay", "fallback.wait.requests"): (FromZero, "requests"),
-    ("relay", "fallback.wait.seconds"): (FromZero, "seconds"),
-    ("relay", "targets.weight"): (BackendTarget, "weight"),
-}
-"""Setting of a stack for each range in bounds.json."""
-NOT_SET = {
-    ("callout", "cache.timeout_ms"),
-    ("callout", "models.context"),
-    ("relay", "backends.context"),
-    ("relay", "fallback.port"),
-    ("relay", "fallback.replicas"),
-    ("relay", "fallback.wait.expected_seconds"),
-}
-"""Ranges of numbers that the platform derives."""
-
-
-def bounds() -> dict[tuple[str, str], dict[str, float]]:
-    """Return the ranges of the gateway's programs by program and setting."""
-    text = (WORKLOADS / "gateway" / "internal" / "bounds" / "bounds.json").read_text()
-    found: dict[str, dict[str, dict[str, float]]] = json.loads(text)
-    return {(program, name): each for program, of in found.items() for name, each in of.items()}
 
 
 def settings_in(value: Any) -> Iterator[str]:
@@ -243,7 +203,7 @@ def test_programs_start_with_every_number_at_an_end_of_its_range(
 
 @pytest.mark.needs_tools
 @pytest.mark.parametrize("end", ENDS)
-@pytest.mark.parametrize("example", ["backends", "clients", "guardrails"])
+@pytest.mark.parametrize("example", ["backends", "clients", "front-router", "guardrails"])
 def test_programs_in_go_start_with_every_number_at_an_end_of_its_range(
     deployed: Deployed, tmp_path: Path, example: str, end: End
 ) -> None:
@@ -255,17 +215,6 @@ def test_programs_in_go_start_with_every_number_at_an_end_of_its_range(
         argv = [str(tool(program)), f"--check-config={file}"]
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, "")
-
-
-@pytest.mark.parametrize(("program", "setting"), sorted(RANGES))
-def test_a_program_in_go_is_no_narrower_than_the_stack(program: str, setting: str) -> None:
-    kind, name = RANGES[program, setting]
-    found, of_stack = bounds()[program, setting], range_of(kind.model_fields[name])
-    assert of_stack is not None
-    least, most = of_stack
-    assert found.get("least", least) <= least
-    assert found.get("above", float("-inf")) < least
-    assert most <= found.get("most", most)
 
 
 @pytest.mark.parametrize("end", ENDS)
@@ -281,10 +230,6 @@ def test_a_launcher_reads_numbers_that_no_example_has_the_hardware_for(name: str
 
 def test_a_pipeline_computes_the_features_that_a_stack_can_name() -> None:
     assert pipelines.WINDOW_FEATURES == WINDOW_FEATURES
-
-
-def test_every_range_of_the_programs_in_go_is_compared_or_derived() -> None:
-    assert set(bounds()) == {*RANGES, *NOT_SET}
 
 
 def test_the_ends_of_a_range_are_what_a_stack_still_accepts() -> None:

@@ -24,7 +24,7 @@ def health(callout, service: str = "") -> bytes:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("region: r\nreplicas: 0\n", "replicas: must be at least 1, got 0"),
+        ("region: r\nreplicas: 0\n", "replicas: must be 1 to 20, got 0"),
         ("region: r\nreplicas: many\n", "replicas: must be a whole number, got string"),
         ("region: r\nreplica: 1\n", "replica: must be a known field, got an unknown one"),
         ("region: [\n", "yaml: line 1"),

@@ -31,10 +31,6 @@ REASONS = {
         COMPONENTS + "serving/offline/batch_metrics.py",
     ): "the call that makes a manifest",
     (
-        "infra/bootstrap/roles.py",
-        "infra/plan/services.py",
-    ): "bootstrap enables more than a stack calls; test_bootstrap_program compares the two",
-    (
         "simulator/dialects/tgi_bodies.py",
         "simulator/dialects/triton.py",
     ): "two methods of one protocol that happen to be the same",

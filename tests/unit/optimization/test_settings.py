@@ -31,9 +31,9 @@ TUNE = {"bucket": "models", "data": "d.jsonl", "model": "chat", "result": "chat/
     [
         (read_quantize, QUANTIZE, {"scheme": "int2"}, "scheme: must be one of fp8, w4a16, w8a8"),
         (read_quantize, QUANTIZE, {"scheme": "w8a8"}, "data: must be set for scheme w8a8"),
-        (read_quantize, QUANTIZE, {"samples": 0}, "samples: must be 1 or more, got 0"),
+        (read_quantize, QUANTIZE, {"samples": 0}, "samples: must be 1 to 100000, got 0"),
         (read_tune, TUNE, {"rank": 12}, "rank: must be one of 8, 16, 32, 64, 128, 256, got '12'"),
-        (read_tune, TUNE, {"learning_rate": 2.0}, "learning_rate: must be above 0 and at most 1"),
+        (read_tune, TUNE, {"learning_rate": 2.0}, "learning_rate: must be more than 0 and"),
         (read_tune, TUNE, {"data": ""}, "data: must be set, got nothing"),
         (read_evaluate, EVALUATE, {"data": ""}, "tasks, data: must have one of them, got neither"),
         (read_evaluate, EVALUATE, {"tolerance": 2}, "tolerance: must be 0 to 1, got 2"),

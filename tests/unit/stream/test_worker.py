@@ -170,7 +170,7 @@ def test_each_file_of_the_secret_is_a_setting_of_the_client(tmp_path: Path) -> N
     [
         ({"source": {"kind": "tape"}}, r"source\.kind: must be one of kafka, pubsub, got 'tape'"),
         ({"endpoint": "10.0.0.1"}, "endpoint: must be a URL, got '10.0.0.1'"),
-        ({"attempts": 0}, "attempts and max_in_flight: must be 1 or more"),
+        ({"attempts": 0}, "attempts: must be 1 to 20, got 0"),
         ({"colour": 1}, "colour: must be one of address, attempts"),
     ],
 )

@@ -28,7 +28,6 @@ class ScaleResult:
 
     nodes: int
     pods: int
-    nodes_created: float
     nodes_ready: float
     pods_ready: float
     cleaned_up: float
@@ -67,7 +66,7 @@ def check(
         _clean_up(ctx, timeout)
     cleaned = time.monotonic() - started
     say(f"removed in {cleaned:.1f} s")
-    return ScaleResult(len(names), pod_count, created, ready, running, cleaned)
+    return ScaleResult(len(names), pod_count, ready, running, cleaned)
 
 
 def _silent(message: str) -> None:

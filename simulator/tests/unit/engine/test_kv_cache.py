@@ -76,15 +76,6 @@ def test_without_prefix_caching_nothing_is_found():
     assert hold(cache, list(range(9)))[1] == 0
 
 
-def test_prefixes_are_forgotten_on_demand_but_not_under_a_request():
-    cache = KvCache(blocks=8, block_size=4)
-    blocks, _ = hold(cache, list(range(9)))
-    assert cache.reset_prefix_cache() is False
-    cache.release(blocks)
-    assert cache.reset_prefix_cache() is True
-    assert hold(cache, list(range(9)))[1] == 0
-
-
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 30)), max_size=30))
 def test_blocks_are_neither_lost_nor_made(prompts: list[tuple[int, int]]):
     cache = KvCache(blocks=24, block_size=4)

@@ -1,7 +1,7 @@
 // Package bounds has the range of each number in the files of settings of the gateway's programs.
 //
-// They are in bounds.json, so that a test can compare them with the ranges of stacks. They may be wider
-// than those, never narrower: a program that refuses its file at the start takes the endpoint down.
+// They are in bounds.json, which `make docs` writes from the types of a stack: a program that refuses a
+// number that a stack accepts takes the endpoint down.
 package bounds
 
 import (

@@ -15,9 +15,8 @@ func TestAValueOutOfItsRangeIsRefusedByFieldRuleAndValue(t *testing.T) {
 			"teams.a.monthly_usd: must be more than 0 and at most 1000000000, got 2000000000"},
 		{callout, "teams.monthly_usd", "teams.a.monthly_usd", 0,
 			"teams.a.monthly_usd: must be more than 0 and at most 1000000000, got 0"},
-		{callout, "guards.timeout_ms", "guards.g.timeout_ms", 0, "guards.g.timeout_ms: must be 1 to 60000, got 0"},
-		{callout, "replicas", "replicas", 0, "replicas: must be at least 1, got 0"},
-		{relay, "backends.timeout_seconds", "t", 0, "t: must be more than 0, got 0"},
+		{callout, "guards.timeout_ms", "guards.g.timeout_ms", 9, "guards.g.timeout_ms: must be 10 to 10000, got 9"},
+		{relay, "fallback.replicas", "fallback.replicas", -1, "fallback.replicas: must be at least 0, got -1"},
 		{relay, "fallback.port", "fallback.port", 65536, "fallback.port: must be 1 to 65535, got 65536"},
 	} {
 		got := ""

@@ -93,11 +93,11 @@ func TestAnObjectiveIsThatOfTheModelsPool(t *testing.T) {
 func TestABadFileIsRefusedInOneLine(t *testing.T) {
 	for _, one := range []struct{ old, now, want string }{
 		{"region: us-central1", "", "region: is required"},
-		{"replicas: 3", "replicas: 0", "replicas: must be at least 1, got 0"},
+		{"replicas: 3", "replicas: 0", "replicas: must be 1 to 20, got 0"},
 		{"replicas: 3", "replicas: three", "replicas: must be a whole number, got string"},
 		{"replicas: 3", "replicas: 3\nreplica: 3", "replica: must be a known field, got an unknown one"},
 		{"600", "many", "teams.research.requests_per_minute: must be a whole number, got string"},
-		{"600", "-1", "teams.research.requests_per_minute: must be 0 to 1125899906842624, got -1"},
+		{"600", "-1", "teams.research.requests_per_minute: must be 0 to 1000000000000, got -1"},
 		{"requests_per_minute", "rpm", "teams.research.rpm: must be a known field, got an unknown one"},
 		{"research:", "Research:", `teams.Research: a team must be up to 63 of a-z`},
 		{"[llama, llama-sql]", "[]", `teams.research.models: must list models, or "*" for all, got []`},

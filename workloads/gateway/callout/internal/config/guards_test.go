@@ -42,7 +42,7 @@ func TestAGuardThatCannotBeIsRefused(t *testing.T) {
 		`failure: open, |`:                       `guards.both.failure: must be open or closed, got ""`,
 		`[input, output]|[]`:                     `guards.both.phases: must have input, output or both, got none`,
 		`[input, output]|[between]`:              `guards.both.phases: must have input, output or both, got "between"`,
-		`timeout_ms: 100}|timeout_ms: 0}`:        `guards.both.timeout_ms: must be 1 to 60000, got 0`,
+		`timeout_ms: 100}|timeout_ms: 0}`:        `guards.both.timeout_ms: must be 10 to 10000, got 0`,
 		`guards: [output, both]|guards: [other]`: `models.m.guards: must be names of guards, got "other"`,
 		`guards: [both, input]|guards: [other]`:  `teams.anonymous.guards: must be names of guards, got "other"`,
 	} {

@@ -167,8 +167,9 @@ func (c *Config) checkFront() error {
 		if len(parts) != 6 || parts[0] != "projects" || parts[2] != "locations" || parts[4] != "templates" {
 			return fmt.Errorf("front.guard.template: must be projects/P/locations/L/templates/T, got %q", f.Guard.Template)
 		}
-		if f.Guard.TimeoutMS < 1 {
-			return fmt.Errorf("front.guard.timeout_ms: must be at least 1, got %d", f.Guard.TimeoutMS)
+		name := "front.guard.timeout_ms"
+		if err := inRange.Check(name, name, float64(f.Guard.TimeoutMS)); err != nil {
+			return err
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Models)) {

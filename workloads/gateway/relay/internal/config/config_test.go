@@ -39,8 +39,8 @@ func TestAWholeFileIsRead(t *testing.T) {
 
 func TestAWrongValueIsRefusedByFieldRuleAndValue(t *testing.T) {
 	for _, one := range []struct{ from, to, want string }{
-		{"timeout_seconds: 120", "timeout_seconds: 0", "backends.gemini-flash.timeout_seconds: must be more than 0, got 0"},
-		{"weight: 1", "weight: 0", "backends.gemini-flash.targets[0].weight: must be at least 1, got 0"},
+		{"timeout_seconds: 120", "timeout_seconds: 0", "backends.gemini-flash.timeout_seconds: must be more than 0 and at most 3600, got 0"},
+		{"weight: 1", "weight: 0", "backends.gemini-flash.targets[0].weight: must be 1 to 1000000, got 0"},
 		{"https://", "ftp://", `targets[0].url: must be an http or https address, got "ftp://example.com/v1"`},
 		{"https://", "http://", `url: must be https when a credential is sent, got "http://example.com/v1"`},
 		{"example.com", "user:pass@example.com", "targets[0].url: must have no user, query or fragment"},
@@ -48,9 +48,9 @@ func TestAWrongValueIsRefusedByFieldRuleAndValue(t *testing.T) {
 		{"kind: google", "kind: secret, secret: x", `auth.secret: must be projects/P/secrets/S, got "x"`},
 		{"kind: google", "kind: id-token", "auth: must have an audience and a service_account"},
 		{"model: m,", "model: m, colour: red,", "colour: must be a known field, got an unknown one"},
-		{"after_queue: 8", "after_queue: 0", "fallback.after_queue: must be at least 1, got 0"},
+		{"after_queue: 8", "after_queue: 0", "fallback.after_queue: must be 1 to 10000, got 0"},
 		{"after_queue: 8", "after_queue: many", "fallback.after_queue: must be a whole number, got string"},
-		{"monthly_usd: 5", "monthly_usd: 0", "fallback.monthly_usd: must be more than 0, got 0"},
+		{"monthly_usd: 5", "monthly_usd: 0", "fallback.monthly_usd: must be more than 0 and at most 1000000000, got 0"},
 		{"  model: gemini-flash", "  model: other", `fallback.model: must be one of the backends, got "other"`},
 		{"count: llama-fallback", "count: ''", "fallback.count: is required"},
 	} {
@@ -86,6 +86,10 @@ func TestAFrontHasRegionsAndNoBackends(t *testing.T) {
 		"near: [us-central1]\n": {
 			"near: [us-central1]\n  guard: {template: t, timeout_ms: 1}\n",
 			`front.guard.template: must be projects/P/locations/L/templates/T, got "t"`,
+		},
+		"  near: [us-central1]": {
+			"  near: [us-central1]\n  guard: {template: projects/p/locations/l/templates/t, timeout_ms: 9}",
+			"front.guard.timeout_ms: must be 10 to 10000, got 9",
 		},
 		"front:": {valid + "front:", "front: must be alone: a router of a front has no backends and no fallback"},
 	} {
