@@ -18,6 +18,7 @@ from typing import Any
 
 from twin.cluster import lifecycle as clusters
 from twin.host import processes
+from twin.host.keep_running import keep_running
 from twin.host.locks import exclusive
 from twin.host.paths import REPOSITORY, TwinPaths
 from twin.host.pki import make_twin_pki
@@ -36,6 +37,9 @@ from twin.world.rules import DEFAULT_SPEED
 
 NAME = "daemon"
 _START_SECONDS = 60
+_CODE = ("components/gke_inference", "planner", "simulator", "twin", "workloads")
+"""Folders whose programs the daemon runs or starts."""
+_READ = (".csv", ".json", ".py", ".yaml")
 
 
 def prepare(paths: TwinPaths, speed: float | None = None) -> None:
@@ -58,18 +62,28 @@ def _lock(paths: TwinPaths) -> AbstractContextManager[None]:
     return exclusive(paths.root / "daemon.lock")
 
 
-def code_digest(top: Path = Path(__file__).parent) -> str:
-    """Return a digest of the twin's code on disk; a daemon with other code is replaced.
+def code_digest(checkout: Path) -> str:
+    """Return a digest of the code and data of a checkout that the twin's processes read.
 
     Equal code in two checkouts has one digest: their commands share the daemon of a twin.
     """
     digest = hashlib.sha256()
-    for folder, names, files in os.walk(top):
-        names[:] = sorted(set(names) - {"__pycache__", "tests"})
-        for file in sorted(Path(folder, name) for name in files if name.endswith(".py")):
-            content = file.read_bytes()
-            digest.update(f"{file.relative_to(top)} {len(content)}\n".encode() + content)
+    for top in _CODE:
+        for folder, names, files in os.walk(checkout / top):
+            names[:] = sorted(set(names) - {"__pycache__", "tests"})
+            for file in sorted(Path(folder, name) for name in files if name.endswith(_READ)):
+                content = file.read_bytes()
+                digest.update(f"{file.relative_to(checkout)} {len(content)}\n".encode() + content)
     return digest.hexdigest()
+
+
+@functools.cache
+def _own_code() -> str:
+    """Return the digest of the code of this process, read once.
+
+    A file that somebody edits while a command runs does not cost it its daemon.
+    """
+    return code_digest(REPOSITORY)
 
 
 def ports(paths: TwinPaths) -> dict[str, int] | None:
@@ -83,7 +97,7 @@ def ports(paths: TwinPaths) -> dict[str, int] | None:
         state: dict[str, Any] = json.loads(paths.daemon_file.read_text())
     except (FileNotFoundError, ValueError):
         return None
-    if not Path(str(state.get("checkout"))).is_dir() or state.get("code") != code_digest():
+    if not Path(str(state.get("checkout"))).is_dir() or state.get("code") != _own_code():
         return None
     return {"gcp": int(state["gcp"]), "kubernetes": int(state["kubernetes"])}
 
@@ -158,7 +172,7 @@ def _serve(paths: TwinPaths) -> None:
     from twin.providers.gcp.effects.address import hold_block  # noqa: PLC0415
     from twin.providers.kubernetes import server as kubernetes  # noqa: PLC0415
 
-    code = code_digest()
+    code = _own_code()
     speed_up_imports()  # the providers look up types of few resources
     os.environ.update(process_environment(paths))
     stop = threading.Event()
@@ -179,7 +193,8 @@ def _serve(paths: TwinPaths) -> None:
         "uptime": Uptime(paths).run,
     }
     for name, run in beside.items():
-        threading.Thread(target=run, args=(stop,), daemon=True, name=name).start()
+        arguments = (name, run, stop)
+        threading.Thread(target=keep_running, args=arguments, daemon=True, name=name).start()
     stop.wait()
     for server in (gcp_server, kubernetes_server):
         server.stop(grace=1).wait()

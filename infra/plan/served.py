@@ -161,6 +161,11 @@ class ServedModel:
         """Whether each replica is a Ray cluster."""
         return self.settings.spanning is Spanning.KUBERAY
 
+    def is_group(self, kind: str) -> bool:
+        """Return whether its replicas on a kind of hardware are groups of a LeaderWorkerSet."""
+        rungs = self.capacity.of_kind(kind).values()
+        return not self.is_on_kuberay and any(rung.is_multi_host for rung in rungs)
+
     @property
     def has_kv_tiers(self) -> bool:
         """Whether its engines keep KV cache outside the accelerators, and report on it."""

@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import Bare, InputError
-from gke_inference.catalogue.problems import join, suggest
-from gke_inference.observability.rules import check_percents, check_recipients
+from gke_inference.catalogue.problems import join, repeated, suggest
+from gke_inference.observability.rules import check_recipients
 from infra.estimate.stack_cost import stack_cost
 from infra.plan import Plan
 from infra.stack import Budget, Covers, Platform, ReceiverKind
@@ -23,8 +23,8 @@ def check_budget(platform: Platform) -> Iterator[InputError]:
     if budget is None:
         return
     yield from _check_notify(platform, budget)
-    yield from check_percents("budget.alert_percent", budget.alert_percent)
-    yield from check_percents("budget.forecast_percent", budget.forecast_percent)
+    yield from repeated("budget.alert_percent", budget.alert_percent, "a percentage")
+    yield from repeated("budget.forecast_percent", budget.forecast_percent, "a percentage")
     yield from check_recipients(
         "budget",
         "notify",
@@ -45,8 +45,7 @@ def _check_notify(platform: Platform, budget: Budget) -> Iterator[InputError]:
         elif receivers[name].kind is not ReceiverKind.EMAIL:
             kind = receivers[name].kind.value
             yield InputError(where, "must be of kind email: budgets support only email", Bare(kind))
-    for name in sorted({name for name in budget.notify if budget.notify.count(name) > 1}):
-        yield InputError(join("budget", "notify"), "must not repeat a receiver", name, " twice")
+    yield from repeated("budget.notify", budget.notify, "a receiver")
 
 
 def check_amount(plan: Plan) -> Iterator[InputError]:

@@ -5,7 +5,7 @@ from typing import Final
 
 from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.input_error import Bare, InputError
-from gke_inference.catalogue.problems import join, one_of
+from gke_inference.catalogue.problems import join, one_of, repeated
 from infra.plan.front import FrontPlan, resolve_front
 from infra.stack import (
     Enforcement,
@@ -63,8 +63,7 @@ def _check_drain(front: FrontPlan, regions: Collection[str]) -> Iterator[InputEr
         where = join("gateway", "drain", at)
         if name not in regions:
             yield one_of(where, name, regions)
-        elif name in gateway.drain[:at]:
-            yield InputError(where, "must not repeat a region", name, " twice")
+    yield from repeated("gateway.drain", gateway.drain, "a region")
     if not gateway.drain:
         return
     if gateway.front is None:

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import InputError
-from gke_inference.catalogue.problems import join
-from gke_inference.clients.rules import check_session_headers
+from gke_inference.catalogue.problems import join, repeated
 from gke_inference.gateway.rules import check_exposure, check_hostname
 from infra.stack import Exposure, Front, Gateway, Layer, Platform, Task
 
@@ -89,7 +88,7 @@ def _check_sessions(platform: Platform, where: str) -> Iterator[InputError]:
     fairness = platform.gateway.fairness
     if fairness is None or fairness.sessions is None:
         return
-    yield from check_session_headers(join(where, "headers"), fairness.sessions.headers)
+    yield from repeated(join(where, "headers"), fairness.sessions.headers, "a header")
     rule = (
         "must be false with gateway.fairness.sessions: both use the header 'x-llm-d-slo-ttft-ms',"
         " one for the client's objective, the other for the order of a team's requests"

@@ -123,8 +123,10 @@ def _mistaken(one: ServedModel, other: ServedModel) -> InputError | None:
     own = {each for role in one.roles for each in role.deployments.values()}
     for role in other.roles:
         for kind, taken in role.deployments.items():
-            # the scheduler's series name pods, of which the first Deployment's are counted
-            is_counted = role.form is Form.PAIRED and kind != role.filling_kind
+            # the scheduler's series name pods, of which the first Deployment's are counted; those
+            # of a group have only a number after its name
+            is_first = role.form is Form.PAIRED and kind != role.filling_kind
+            is_counted = is_first and not role.is_group(kind)
             is_prefix = taken != other.object_name and f"{name}-".startswith(f"{taken}-")
             if is_prefix and (is_counted or taken in own):
                 rule = f"must not begin with {taken!r}, the name of a Deployment of {other.name!r}"

@@ -5,7 +5,7 @@ from itertools import combinations
 
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.machine_types import general_machine_types, is_general
-from gke_inference.catalogue.problems import join, suggest
+from gke_inference.catalogue.problems import join, repeated, suggest
 from gke_inference.cluster.rules import (
     NOT_ON_AUTOPILOT,
     check_maintenance,
@@ -84,8 +84,7 @@ def _check_zones(name: str, region: Region) -> Iterator[InputError]:
         if zone.rpartition("-")[0] != name:
             message = f"must be a zone of {name}"
             yield InputError(join("regions", name, "zones", at), message, zone)
-    for zone in sorted({zone for zone in region.zones if region.zones.count(zone) > 1}):
-        yield InputError(join("regions", name, "zones"), "must not repeat a zone", zone, " twice")
+    yield from repeated(join("regions", name, "zones"), region.zones, "a zone")
 
 
 def _check_mode(name: str, region: Region) -> Iterator[InputError]:

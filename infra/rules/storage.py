@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.files.buckets import key_location, place_of
 from gke_inference.catalogue.input_error import Bare, InputError
-from gke_inference.catalogue.problems import join
+from gke_inference.catalogue.problems import join, repeated
 from gke_inference.storage.rules import check_archive, check_soft_delete
 from infra.plan import CapacityByRegion, RegionCapacity
 from infra.plan.names import bucket_in, resolve_names
@@ -26,9 +26,7 @@ def check_storage(platform: Platform, by_region: CapacityByRegion) -> Iterator[I
             if zone not in node_zones:
                 message = f"must be among the zones of 'regions' ({', '.join(node_zones)})"
                 yield InputError(where, message, zone)
-            elif zones.count(zone) > 1:
-                yield InputError(where, "must not repeat a zone", zone, " twice")
-                break
+        yield from repeated(where, zones, "a zone")
     if not platform.storage.cache_zones:
         for field in ("cache_days", "cache_on_write"):
             if field in platform.storage.model_fields_set:

@@ -8,7 +8,6 @@ from gke_inference.catalogue.load_balancing import HTTPS_PORT, REDIRECT_PORT
 from gke_inference.catalogue.pickers import GIE, PickerLineName
 from gke_inference.front.settings import ROUTER_CONCURRENCY, RouterConcurrency
 from gke_inference.gateway.settings import (
-    MOST_SESSION_HEADERS,
     TTL_SECONDS,
     UTILIZATION_PERCENT,
     DrainSeconds,
@@ -20,6 +19,7 @@ from gke_inference.gateway.settings import (
     RequestsPerMinute,
     RouterReplicas,
     SessionHeader,
+    SessionHeaders,
     TtlSeconds,
     UtilizationPercent,
     WaitSeconds,
@@ -111,9 +111,11 @@ class FairSessions(Settings):
     session has in flight, and for each other session of its program that has one.
     """
 
-    headers: tuple[SessionHeader, ...] = Field(
-        default=("x-session-id", "x-claude-code-session-id", "x-session-affinity", "session-id"),
-        max_length=MOST_SESSION_HEADERS,
+    headers: SessionHeaders[tuple[SessionHeader, ...]] = (
+        "x-session-id",
+        "x-claude-code-session-id",
+        "x-session-affinity",
+        "session-id",
     )
     """Headers with the id of a session; the first one that a request has counts. A request without
     one belongs to the session of its conversation, which is known by the system prompt and the

@@ -49,8 +49,8 @@ class SampleWeights(threading.Thread):
         self._ended = threading.Event()
         self._problem = ""
         self._doing = "not begun"
-        self.lines: list[str] = []
-        """Pushed weights, for messages."""
+        self.pushed = set[str]()
+        """Folders of models and adapters whose weights were pushed."""
 
     def stop(self) -> None:
         """Stop after a failed deployment, whose buckets may never exist."""
@@ -95,7 +95,7 @@ class SampleWeights(threading.Thread):
                 if not self._has_bucket(home, own):
                     return
                 self._doing = f"sending to {home.uri}"
-                version = push_sample(
+                is_new = push_sample(
                     self._paths,
                     home,
                     target.version,
@@ -103,8 +103,8 @@ class SampleWeights(threading.Thread):
                     is_video=self._is_video(target.name),
                     predicts=self._predicts(target.name),
                 )
-                if version is not None:
-                    self.lines.append(f"{target.name}, version {version}, to {home.uri}")
+                if is_new is not None:
+                    self.pushed.add(target.name)
 
     def _is_video(self, target: str) -> bool:
         model = self._plan.platform.models.get(target)

@@ -277,8 +277,9 @@ def _deploy(engine: Engine, stack: str, pushed: SampleWeights | None, is_verbose
         raise CommandError(f"up of {stack} failed; see above. Run it again to continue")
     if pushed is not None:
         pushed.finish(_PUSH_SECONDS)
-        for line in pushed.lines:
-            console.print(f"Pushed sample weights of {line}", soft_wrap=True, markup=False)
+        if pushed.pushed:
+            names = ", ".join(sorted(pushed.pushed))
+            console.print(f"Pushed sample weights of {names}", soft_wrap=True, markup=False)
 
 
 def _end_without_weights(

@@ -222,7 +222,7 @@ def end_of(output: str) -> str:
     """Return the output of an update from its diagnostics on, or all of it if it has none."""
     lines = output.splitlines()
     ends = (at for at, line in enumerate(lines) if plain(line) in _SECTIONS)
-    return "\n".join(lines[next(ends, 0) :]).strip("\n")
+    return "\n".join(lines[next(ends, 0) :]).strip("\n").replace("\n\nDuration:", "\nDuration:")
 
 
 def plain(text: str) -> str:

@@ -1,6 +1,8 @@
 """Tools for commands: obtains missing tools before a command continues, with progress."""
 
+import time
 from collections.abc import Sequence
+from typing import Final
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
@@ -9,6 +11,8 @@ from twin.toolchain import Module, missing, needed_by, provide
 from twin.toolchain.network import check_settings
 from twin.toolchain.python_environments import PythonEnvironment
 
+_QUIET_SECONDS: Final = 120.0
+"""After so long, output that is no terminal shows how far the tools are."""
 _COLUMNS = (
     TextColumn("{task.description:<18}"),
     BarColumn(),
@@ -53,13 +57,21 @@ def obtain_modules(wanted: Sequence[Module]) -> None:
     if not absent:
         return
     names = ", ".join(f"{module.name} {module.version}" for module in absent)
-    console.print(f"Obtaining {names}.", markup=False)
+    console.print(
+        f"Obtaining {len(absent)} tools, once on this machine: a few minutes where they can be"
+        " downloaded, 10 to 15 minutes on two cores where those of a first `make up` are built from"
+        f" source ({names})",
+        markup=False,
+        soft_wrap=True,
+    )
     with Progress(*_COLUMNS, console=console, disable=not console.is_terminal) as progress:
         tasks = {
             module.name: progress.add_task(module.name, total=None, doing="waiting")
             for module in absent
         }
-        provide(absent, _Announcer(progress, tasks).announce, _report)
+        announcer = _Announcer(progress, tasks, absent)
+        provide(absent, announcer.announce, _report)
+    console.print(f"The tools are there after {announcer.elapsed}", markup=False)
 
 
 def _report(line: str) -> None:
@@ -67,18 +79,29 @@ def _report(line: str) -> None:
 
 
 class _Announcer:
-    """Shows progress: bars in a terminal, otherwise a line for each step and tenth."""
+    """Shows progress: bars in a terminal, otherwise a line every two minutes."""
 
-    def __init__(self, progress: Progress, tasks: dict[str, TaskID]) -> None:
+    def __init__(
+        self, progress: Progress, tasks: dict[str, TaskID], absent: Sequence[Module]
+    ) -> None:
         self._progress = progress
         self._tasks = tasks
-        self._latest: dict[str, tuple[str, int]] = {}
+        self._absent = absent
+        self._begun = self._last = time.monotonic()
+
+    @property
+    def elapsed(self) -> str:
+        """Time since the start, such as `4:07`."""
+        minutes, seconds = divmod(round(time.monotonic() - self._begun), 60)
+        return f"{minutes}:{seconds:02}"
 
     def announce(self, name: str, done: int, total: int, doing: str) -> None:
         """Show that a module has done `done` of `total` steps."""
         if name in self._tasks:
             self._progress.update(self._tasks[name], completed=done, total=total, doing=doing)
-        news = (doing, 10 * done // max(total, 1))
-        if self._latest.get(name) != news and not console.is_terminal:
-            console.print(f"  {name}: {doing} {done}/{total}", markup=False)
-        self._latest[name] = news
+        if console.is_terminal or time.monotonic() - self._last < _QUIET_SECONDS:
+            return
+        self._last = time.monotonic()
+        ready = f"{len(self._absent) - len(missing(self._absent))} of {len(self._absent)} tools"
+        line = f"  {ready}, {self.elapsed}; {name}: {doing} {done}/{total}"
+        console.print(line, markup=False, soft_wrap=True)

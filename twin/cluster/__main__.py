@@ -32,10 +32,8 @@ from twin.cluster.nodes.interface_networks import InterfaceNetworks
 from twin.cluster.nodes.pools import PoolController
 from twin.cluster.services.connections import PodConnections
 from twin.cluster.services.proxy import ServiceProxy
+from twin.host.keep_running import keep_running
 from twin.host.paths import TwinPaths
-
-_LOG = logging.getLogger(__name__)
-_RESTART_SECONDS = 1.0
 
 
 class Controller(Protocol):
@@ -81,16 +79,6 @@ def _guard(folder: Path) -> socket.socket:
     return guard
 
 
-def _keep_running(part: Controller, stop: threading.Event) -> None:
-    """Run a controller, and restart it after a failure, because the others depend on it."""
-    while not stop.is_set():
-        try:
-            part.run(stop)
-        except Exception:  # noqa: BLE001 - a cluster without one of its controllers only looks alive
-            _LOG.exception("%s ended, starting it again", type(part).__name__)
-        stop.wait(_RESTART_SECONDS)
-
-
 def main(folder: Path) -> None:
     """Run the controllers of the cluster in `folder` until SIGTERM."""
     logging.basicConfig(
@@ -106,9 +94,10 @@ def main(folder: Path) -> None:
             warden.start(context)
         ray = RayOperator(context)
         bootstrap.install(context, stop, ray.kinds())
+        parts = {type(part).__name__: part for part in _controllers(context, ray)}
         threads = [
-            threading.Thread(target=_keep_running, args=(part, stop), name=type(part).__name__)
-            for part in _controllers(context, ray)
+            threading.Thread(target=keep_running, args=(name, part.run, stop), name=name)
+            for name, part in parts.items()
         ]
         for thread in threads:
             thread.start()

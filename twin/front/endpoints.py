@@ -87,7 +87,10 @@ class EndpointTier:
 
     async def _follow(self, stop: threading.Event) -> None:
         while not stop.is_set():
-            await self.reconcile()
+            try:
+                await self.reconcile()
+            except Exception:  # noqa: BLE001 - connections stay as they are until the next look
+                _log.exception("endpoints")
             await asyncio.sleep(_PERIOD_SECONDS)
         await self._close(set(self._served))
 

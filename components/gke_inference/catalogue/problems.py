@@ -7,7 +7,7 @@ suggests the right word for a misspelled field or value.
 import difflib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 from pydantic import ValidationError
@@ -104,6 +104,21 @@ def one_of(path: str, value: str, known: Iterable[str]) -> InputError:
     """Return the error for a word that is not in a list, with the closest match."""
     words = list(known)
     return InputError(path, f"must be one of {', '.join(words)}", value, suggest(value, words))
+
+
+def repeated(path: str, values: Sequence[Hashable], what: str) -> Iterator[InputError]:
+    """Yield an error for each value of a list that also stands before it.
+
+    Args:
+        path: The list.
+        values: Its values.
+        what: What a value is, such as `a zone`.
+    """
+    seen = set[Hashable]()
+    for at, value in enumerate(values):
+        if value in seen:
+            yield InputError(join(path, at), f"must not repeat {what}", value, " twice")
+        seen.add(value)
 
 
 def unknown_field(path: str, rule: str, name: str, known: Sequence[str]) -> InputError:

@@ -10,7 +10,7 @@ from gke_inference.base.inputs import name_of, under
 from gke_inference.base.manifests import register
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.load_balancing import CLIENT_OF_A_GATEWAY
-from gke_inference.catalogue.problems import join, one_of
+from gke_inference.catalogue.problems import join, one_of, repeated
 from gke_inference.clients.program import Store
 
 from .callout import callout_objects, traffic_extension
@@ -22,7 +22,6 @@ from .rules import (
     check_identities,
     check_issuers,
     check_prices,
-    check_session_headers,
     check_team_of_people,
     check_when_spent,
 )
@@ -120,7 +119,7 @@ def _problems(args: ClientGateArgs) -> Iterator[InputError]:
         if wrong := [path for path in paths if not path.startswith("/v1/")]:
             path = join("cache_salt_paths", name)
             yield InputError(path, "must be paths that begin with /v1/", wrong[0])
-    yield from check_session_headers("session_headers", args.get("session_headers", []))
+    yield from repeated("session_headers", args.get("session_headers", []), "a header")
     yield from check_issuers("", args.get("issuers", []), teams)
     if "certificates" in args:
         yield from check_networks(args["certificates"])

@@ -5,7 +5,7 @@ from typing import Annotated, NotRequired, TypedDict
 import pulumi
 from pydantic import Field
 
-from gke_inference.gateway.settings import MOST_SESSION_HEADERS, SessionHeader
+from gke_inference.gateway.settings import SessionHeader, SessionHeaders
 from gke_inference.guardrails.settings import ArmorCallArgs, Failure, GuardTimeoutMs, Phase
 from gke_inference.intent.settings import StreamIdleSeconds
 from gke_inference.settings.fields import Context, ForwardedHops
@@ -124,9 +124,7 @@ class ClientGateArgs(TypedDict):
     `when_spent`, with a body router that asks (`InferenceGateway.asked_models`)."""
     replicas: NotRequired[GateReplicas]
     """Replicas of the callout. Default: 2."""
-    session_headers: NotRequired[
-        Annotated[list[SessionHeader], Field(max_length=MOST_SESSION_HEADERS)]
-    ]
+    session_headers: NotRequired[SessionHeaders[list[SessionHeader]]]
     """Whether waiting requests of a team get an order in the queues of the pickers, so that its
     programs and sessions have equal parts (`InferenceGateway.pickers.ordersSessions`): the headers
     with the id of a session, of which the first one counts. Requests without one belong to the

@@ -110,18 +110,6 @@ def check_team_of_people(where: str, team: str, teams: Iterable[str]) -> Iterato
         yield one_of(join(where, "people", "team"), team, known)
 
 
-def check_session_headers(where: str, headers: Sequence[str]) -> Iterator[InputError]:
-    """Yield the headers with the id of a session that occur twice, which no gate accepts.
-
-    Args:
-        where: Path of the list.
-        headers: Names of the headers.
-    """
-    for at, header in enumerate(headers):
-        if header in headers[:at]:
-            yield InputError(join(where, at), "must not repeat a header", header, " twice")
-
-
 def is_identity(text: str) -> bool:
     """Return whether a text is the identity of a certificate.
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.machine_types import boot_disks
-from gke_inference.catalogue.problems import join
+from gke_inference.catalogue.problems import join, repeated
 
 from .settings import ClusterMode, Maintenance, SystemPoolSettings
 
@@ -45,10 +45,8 @@ def check_mode(where: str, mode: ClusterMode, given: Mapping[str, object]) -> It
 def check_maintenance(where: str, window: Maintenance) -> Iterator[InputError]:
     """Yield the problems of a window. 32 days contain each weekday at least four times."""
     hours = 4 * window.hours * len(set(window.days))
-    if len(set(window.days)) != len(window.days):
-        days = ", ".join(window.days)
-        yield InputError(join(where, "days"), "must not repeat a day", Bare(days))
-    elif hours < _MAINTENANCE_HOURS:
+    yield from repeated(join(where, "days"), window.days, "a day")
+    if hours < _MAINTENANCE_HOURS:
         yield InputError(where, f"must leave GKE {_MAINTENANCE_HOURS} hours in 32 days", hours)
 
 

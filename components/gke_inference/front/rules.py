@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from gke_inference.catalogue.input_error import InputError
-from gke_inference.catalogue.problems import join
+from gke_inference.catalogue.problems import join, repeated
 
 _MEMBER: Final = re.compile(r"(user|group|serviceAccount):[^\s:@]+@[^\s:@]+|domain:[^\s:@]+")
 
@@ -16,5 +16,4 @@ def check_members(where: str, members: Sequence[str]) -> Iterator[InputError]:
         if not _MEMBER.fullmatch(member):
             rule = "must be user:, group: or serviceAccount: with an address, or domain:NAME"
             yield InputError(join(where, at), rule, member)
-        elif member in members[:at]:
-            yield InputError(join(where, at), "must not repeat a member", member, " twice")
+    yield from repeated(where, members, "a member")

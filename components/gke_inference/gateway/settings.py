@@ -1,6 +1,6 @@
 """Settings of gateways, which stacks and components share."""
 
-from typing import Annotated, Final, NotRequired, TypedDict
+from typing import Annotated, Final, NotRequired, TypedDict, TypeVar
 
 from pydantic import Field
 
@@ -27,7 +27,9 @@ MostQueued = Annotated[int, Field(ge=1, le=100_000)]
 """Requests of a priority that wait in a picker at most."""
 SessionHeader = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,62}$")]
 """Lowercase name of a request header."""
-MOST_SESSION_HEADERS: Final = 8
+_Headers = TypeVar("_Headers")
+SessionHeaders = Annotated[_Headers, Field(max_length=8)]
+"""Headers with the id of a session, of which the first one that a request has counts."""
 SessionIdleSeconds = Annotated[int, Field(ge=1, le=86_400)]
 """Time after which an unused session is forgotten."""
 RequestsPerSecond = Annotated[float, Field(gt=0, le=100_000)]

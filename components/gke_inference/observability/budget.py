@@ -10,9 +10,10 @@ from pydantic import Field
 from gke_inference.base.checked import checked, keep
 from gke_inference.base.inputs import under
 from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.problems import repeated
 from gke_inference.settings.fields import BillingAccount, TopicName
 
-from .rules import check_percents, check_recipients
+from .rules import check_recipients
 from .settings import ALERT_PERCENT, FORECAST_PERCENT, MAX_CHANNELS, BudgetUsd, Percent
 
 _CURRENT, _FORECAST = "CURRENT_SPEND", "FORECASTED_SPEND"
@@ -115,8 +116,8 @@ def _rules(percents: Sequence[int], basis: str) -> "list[billing.BudgetThreshold
 
 
 def _problems(args: BudgetArgs) -> Iterator[InputError]:
-    yield from check_percents("alert_percents", args.get("alert_percents", ()))
-    yield from check_percents("forecast_percents", args.get("forecast_percents", ()))
+    yield from repeated("alert_percents", args.get("alert_percents", ()), "a percentage")
+    yield from repeated("forecast_percents", args.get("forecast_percents", ()), "a percentage")
     yield from check_recipients(
         "",
         "channels",

@@ -1,9 +1,9 @@
 """Rules of receivers and budgets that hold for stacks and for components."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
-from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import join
 
 from .settings import ReceiverKind
@@ -33,12 +33,6 @@ def check_receiver(
             yield InputError(
                 join(where, field), f"must not be set when kind is {kind.value}", value
             )
-
-
-def check_percents(where: str, percents: Sequence[int]) -> Iterator[InputError]:
-    """Yield the problem of percentages of a budget with one of them twice."""
-    if len(set(percents)) != len(percents):
-        yield InputError(where, "must not repeat a percentage", Bare(", ".join(map(str, percents))))
 
 
 def check_recipients(

@@ -79,7 +79,7 @@ def test_the_accounts_people_can_be_left_out_where_others_are_told(recorder):
         ({"alert_percents": [0]}, "alertPercents\\[0\\].*must be 1 to 1000, got 0"),
         (
             {"forecast_percents": [50, 50]},
-            "forecastPercents.*must not repeat a percentage, got 50, 50",
+            "forecastPercents\\[1\\].*must not repeat a percentage, got 50 twice",
         ),
         ({"label": {"env": "prod", "team": "a"}}, "label.*must have at most 1 entry, got 2"),
         ({"channels": [CHANNEL] * 6}, "channels.*must have at most 5 entries, got 6"),

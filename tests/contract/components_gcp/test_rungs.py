@@ -300,6 +300,11 @@ REFUSED = {
         "provisioning",
         "must be flex-start or spot for a3-highgpu-2g, got 'on-demand'",
     ),
+    "an A3 Ultra machine on demand": (
+        {"accelerator": "nvidia-h200-141gb", "count": 8, "provisioning": "on-demand"},
+        "provisioning",
+        "must be reservation or flex-start or spot or calendar for a3-ultragpu-8g, got 'on-demand'",
+    ),
     "no zones in a list": ({**V6E, "zones": []}, "zones", "must have at least 1 entry, got 0"),
     "a zone twice": (
         {**V6E, "zones": ["us-east5-a", "us-east5-a"]},

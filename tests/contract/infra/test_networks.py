@@ -247,7 +247,7 @@ L4 = {**CLOSE, "accelerator": "nvidia-l4", "count": 8}
                 "node_pools": {"max_nodes": 49},
                 "rungs": [
                     {**H200, "hosts": 2, "placement": "compact", "provisioning": how}
-                    for how in ("spot", "on-demand")
+                    for how in ("spot", "flex-start")
                 ],
             },
             ".node_pools.max_nodes: must be at most 48 for compact nodes of 2 rungs, got 49",

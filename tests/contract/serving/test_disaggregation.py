@@ -16,7 +16,7 @@ H200: Any = {
     "accelerator": "nvidia-h200-141gb",
     "count": 8,
     "network": "rdma",
-    "provisioning": "on-demand",
+    "provisioning": "flex-start",
 }
 V6E_8: Any = {"accelerator": "tpu-v6e", "topology": "2x4", "provisioning": "on-demand"}
 L4: Any = {"accelerator": "nvidia-l4", "count": 1, "provisioning": "on-demand"}

@@ -22,7 +22,7 @@ H200: Any = {
     "accelerator": "nvidia-h200-141gb",
     "count": 8,
     "network": "rdma",
-    "provisioning": "on-demand",
+    "provisioning": "flex-start",
 }
 H100S: Any = {
     "accelerator": "nvidia-h100-80gb",

@@ -82,7 +82,7 @@ def test_copies_of_a_model_fill_the_devices_of_a_node(gpu_only):
     rung: Any = {
         "accelerator": "nvidia-h200-141gb",
         "count": 8,
-        "provisioning": "on-demand",
+        "provisioning": "flex-start",
     }
     wanted = {**gpu_only, "rungs": [rung], "settings": {"tensor_parallel": 2}}
     plan = planned(wanted)

@@ -67,6 +67,7 @@ def test_up_prints_what_the_tutorial_shows(deployed):
     folder = f"{deployed.paths.root.parent.name}/local"
     shown = deployed.shown.replace(folder, "build/local")
     assert unlike(command.shown, shown) == "", shown
+    assert len(shown.splitlines()) <= 40
 
 
 def test_the_gateways_address_is_written_to_a_file(platform):

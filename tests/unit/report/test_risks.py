@@ -40,7 +40,7 @@ def no_such_zone(data):
     h200: dict[str, object] = {
         "accelerator": "nvidia-h200-141gb",
         "count": 8,
-        "provisioning": "on-demand",
+        "provisioning": "flex-start",
     }
     h200["allow_unlisted_zones"] = True  # or the stack is refused
     data["capacity"]["interactive"]["rungs"] = [h200]
@@ -57,7 +57,7 @@ def no_such_zone(data):
         ),
         (rungs(2), Severity.FIX, "has no permanent rung"),
         (one_zone, Severity.FIX, "has all its machines in a region in one zone"),
-        (no_such_zone, Severity.STOPS, "cannot get nvidia-h200-141gb x8 on-demand in us-central1"),
+        (no_such_zone, Severity.STOPS, "cannot get nvidia-h200-141gb x8 flex-start in us-central1"),
     ],
     ids=["one rung", "spot alone", "one zone", "no zone"],
 )

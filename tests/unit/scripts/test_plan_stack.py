@@ -352,7 +352,7 @@ def test_roles_are_written_as_they_are_proposed(plans):
     plans.limit(*({"region": REGION, "accelerator": name, "chips": 0} for name in sorted(others)))
     made = plans.proposed(*options)["models"][LARGE]
     assert made["prefill_replicas"] > made["replicas"]
-    assert made["rungs"] == ["reservation", "on-demand", "flex-start", "spot"]
+    assert made["rungs"] == ["reservation", "flex-start", "spot"]
     assert_counts(plans, options)
     platform = read("large", plans.folder)
     model = platform.models[LARGE]

@@ -20,6 +20,7 @@ from twin.cluster.base.context import ClusterContext, ClusterSpec
 from twin.cluster.controlplane.blocks import hold_free_block
 from twin.cluster.controlplane.endpoints import ServiceEndpoints
 from twin.cluster.controlplane.processes import ControlPlane
+from twin.host.keep_running import keep_running
 from twin.host.paths import TwinPaths
 from twin.host.pki import make_twin_pki
 from twin.providers.kubernetes.server import serve
@@ -148,7 +149,8 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
     try:
         control.start()
         endpoints = ServiceEndpoints(ClusterContext(paths, folder))
-        threading.Thread(target=endpoints.run, args=(stop,), daemon=True).start()
+        arguments = ("endpoints", endpoints.run, stop)
+        threading.Thread(target=keep_running, args=arguments, daemon=True).start()
         yield Plane(control.kubeconfig, paths.ca_bundle)
     finally:
         stop.set()

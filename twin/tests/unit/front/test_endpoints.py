@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
+from twin.front import endpoints as module
 from twin.front.endpoints import Endpoint, EndpointTier, endpoints
 from twin.host.ports import free_port
 from twin.tests.consumers import Consumers
+from twin.tests.eventually import eventually
 from twin.tests.unit.gcp.conftest import Cloud, without_waits
 
 SHOP, BANK = "acme-shop", "acme-bank"
@@ -205,3 +207,26 @@ def test_an_endpoint_whose_gateway_is_gone_leads_nowhere(place: Consumers, port:
     assert found == Endpoint("one", made.outputs["ipAddress"], port, GATEWAY, "10.3.0.2")
     store.remove("gcp:compute/forwardingRule:ForwardingRule", place.rule)
     assert list(endpoints(store.all())) == []
+
+
+def test_endpoints_are_followed_after_a_failure(
+    place: Consumers, producer: Producer, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del producer
+    place.publish({SHOP: 1})
+    made, seen, stop = reached(place), list[Any](), threading.Event()
+
+    def failing_once(records: Any) -> Iterator[Endpoint]:
+        seen.append(records)
+        if len(seen) == 1:
+            raise RuntimeError("database is locked")
+        return endpoints(records)
+
+    monkeypatch.setattr(module, "endpoints", failing_once)
+    tier = threading.Thread(target=EndpointTier(place.cloud.paths).run, args=(stop,))
+    tier.start()
+    eventually(lambda: len(seen) > 2)  # what the second look found is served before the third
+    assert asyncio.run(ask(made, port)).endswith(b"hello")
+    stop.set()
+    tier.join(10)
+    assert not tier.is_alive()

@@ -10,35 +10,43 @@ import pytest
 from twin import daemon
 from twin.daemon import code_digest
 from twin.host import processes
-from twin.host.paths import TwinPaths
+from twin.host.paths import REPOSITORY, TwinPaths
 
 
 @pytest.fixture
 def code(tmp_path: Path) -> Path:
-    folder = tmp_path / "tests" / "one" / "twin"  # tests are left out below this folder only
-    (folder / "world").mkdir(parents=True)
-    (folder / "daemon.py").write_text("PORT = 1\n")
-    (folder / "world" / "store.py").write_text("ROWS = 2\n")
-    return folder
+    checkout = tmp_path / "tests" / "one"  # tests are left out below this folder only
+    (checkout / "twin" / "world").mkdir(parents=True)
+    (checkout / "simulator").mkdir()
+    (checkout / "twin" / "daemon.py").write_text("PORT = 1\n")
+    (checkout / "twin" / "world" / "store.py").write_text("ROWS = 2\n")
+    (checkout / "twin" / "rules.yaml").write_text("- id: a\n")
+    (checkout / "simulator" / "server.py").write_text("")
+    return checkout
 
 
 def test_equal_code_in_two_checkouts_is_the_same(code: Path, tmp_path: Path):
-    other = shutil.copytree(code, tmp_path / "two" / "twin")
-    os.utime(other / "daemon.py", (1, 1))
-    (other / "tests").mkdir()
-    (other / "tests" / "test_store.py").write_text("")
+    other = shutil.copytree(code, tmp_path / "two")
+    os.utime(other / "twin" / "daemon.py", (1, 1))
+    (other / "twin" / "tests").mkdir()
+    (other / "twin" / "tests" / "test_store.py").write_text("")
+    (other / "README.md").write_text("")
     assert code_digest(other) == code_digest(code)
 
 
 def test_a_changed_a_moved_and_a_new_file_are_other_code(code: Path):
     found = [code_digest(code)]
-    (code / "daemon.py").write_text("PORT = 3\n")
+    (code / "twin" / "daemon.py").write_text("PORT = 3\n")
     found.append(code_digest(code))
-    (code / "daemon.py").rename(code / "world" / "daemon.py")
+    (code / "twin" / "daemon.py").rename(code / "twin" / "world" / "daemon.py")
     found.append(code_digest(code))
-    (code / "new.py").write_text("")
+    (code / "twin" / "new.py").write_text("")
     found.append(code_digest(code))
-    assert len(set(found)) == 4
+    (code / "twin" / "rules.yaml").write_text("- id: b\n")
+    found.append(code_digest(code))
+    (code / "simulator" / "server.py").write_text("PORT = 4\n")
+    found.append(code_digest(code))
+    assert len(set(found)) == 6
 
 
 def test_a_daemon_whose_checkout_was_removed_is_not_used(
@@ -49,7 +57,7 @@ def test_a_daemon_whose_checkout_was_removed_is_not_used(
     for folder in (checkout, paths.root):
         folder.mkdir()
     ports = {"gcp": 1, "kubernetes": 2}
-    about = {"code": code_digest(), "checkout": str(checkout)}
+    about = {"code": code_digest(REPOSITORY), "checkout": str(checkout)}
     paths.daemon_file.write_text(json.dumps({**ports, **about}))
     assert daemon.ports(paths) == ports
     checkout.rmdir()

@@ -48,6 +48,24 @@ func edit(t *testing.T, client extproc.ExternalProcessorClient, body string, pai
 	}
 }
 
+func TestAFormForAModelThatDrawsNothingIsAnsweredLikeAnyPathThatAModelDoesNotServe(t *testing.T) {
+	client, _ := gatewayOf(t, unlimited)
+	c := begin(t, client)
+	message := asked(false, ":path", "/v1/images/edits", "content-type", formType)
+	list := message.GetRequestHeaders().GetHeaders()
+	list.Headers = lastOfEach(list.GetHeaders())
+	body := formFile("image", pngHead) + formText("model", "m") + formText("prompt", "a") + "--B--\r\n"
+	c.send(message, requestBody(body, true))
+	c.receive()
+	c.requestParts(len(body))
+	c.send(answered(":status", "400", "content-type", "text/plain"))
+	c.send(responseBody("inference error: BadRequest - error unmarshaling request bodyMap: invalid character '-' in numeric literal", true))
+	found := c.receive().GetImmediateResponse()
+	if found.GetStatus().GetCode() != 404 || !strings.Contains(string(found.GetBody()), "The model does not serve POST /v1/images/edits.") {
+		t.Errorf("got %s", found)
+	}
+}
+
 func TestAFormIsAdmittedLikeJSONAndPassesUnchanged(t *testing.T) {
 	client, _ := gatewayOf(t, unlimited)
 	body := formFile("image", pngHead+strings.Repeat("x", 200_000)) + formText("model", "m") + formText("prompt", "a") + "--B--\r\n"
