@@ -11,10 +11,12 @@ from scripts.docs.cis import cis_page
 from scripts.docs.claims import claims_chart, claims_page
 from scripts.docs.cli import cli_page
 from scripts.docs.components import components_page
+from scripts.docs.cost_blocks import pages_with_costs
 from scripts.docs.engine import engine_page, engine_plot
 from scripts.docs.environment import environment_page
 from scripts.docs.errors import errors_page
 from scripts.docs.exit_codes import exit_codes_page
+from scripts.docs.flows import flows
 from scripts.docs.image_claims import image_claims_page
 from scripts.docs.invariants import invariants_page
 from scripts.docs.layers import contributing_page
@@ -103,6 +105,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/stability.md": lambda: NOTICE + stability_page(),
     "docs/reference/stack.md": lambda: NOTICE + stack_page(),
     "scripts/release/surface/record.txt": record_text,
+    **pages_with_costs(),
+    **flows(),
 }
 
 
