@@ -16,6 +16,7 @@ TARGETS = re.compile(r"\]\([^)]*\)")
 WITHOUT_COST = {
     "api-errors": "a list of errors",
     "apis": "a list of paths",
+    "deleting-user-data": "what a deletion removes",
     "distance": "a calculation on your machine",
     "engine-args": "flags of an engine",
     "faster-images": "settings that compute less",
@@ -24,6 +25,8 @@ WITHOUT_COST = {
     "kv-cache-settings": "rules of the settings whose cost is in kv-cache",
     "launcher": "a part of the engine's container",
     "predictive-requests": "paths and calls",
+    "retries": "time-outs",
+    "team-bills": "a division of the cost",
 }
 """Pages about a running platform that name nothing one pays for, each with what they are."""
 GROUPS = {
@@ -44,7 +47,8 @@ def guides(groups=None):
 
 def words(text):
     """Return the number of words, without generated tables and the targets of links."""
-    return len(TARGETS.sub("]", MADE.sub("", text)).split())
+    said = TARGETS.sub("]", MADE.sub("", text)).split()
+    return sum(any(letter.isalnum() for letter in word) for word in said)
 
 
 def drawn(rows, arrows, boxes=None):
@@ -53,9 +57,9 @@ def drawn(rows, arrows, boxes=None):
     )
 
 
-@pytest.mark.parametrize("name", sorted(guides()))
+@pytest.mark.parametrize("name", [*sorted(guides()), "architecture", "comparison", "glossary"])
 def test_a_guide_is_short_enough_to_read(name):
-    assert words(guides()[name]) <= LONGEST
+    assert words((DOCS / f"{name}.md").read_text()) <= LONGEST
 
 
 def test_a_guide_to_what_runs_states_what_it_costs():
