@@ -1,6 +1,7 @@
 """Guides: their length, their costs and their pictures."""
 
 import re
+import subprocess
 
 import pytest
 
@@ -123,3 +124,20 @@ def test_a_picture_follows_the_color_scheme_of_its_reader():
 def test_a_picture_that_would_be_wrong_is_refused(rows, arrows, boxes, message):
     with pytest.raises(ValueError, match=message):
         drawn(rows, arrows, boxes)
+
+
+def test_the_change_whose_verdict_is_shown_fits_the_stack():
+    change = DOCS / "examples" / "verdict" / "change.diff"
+    done = subprocess.run(
+        ["git", "apply", "--check", change], cwd=REPOSITORY, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_verdict_on_the_page_is_that_of_the_comment():
+    page = (DOCS / "verdict-in-ci.md").read_text()
+    quoted = [line[2:] for line in page.splitlines() if line.startswith("> ")]
+    comment = (DOCS / "examples" / "verdict" / "comment.md").read_text().replace("### ", "")
+    plain = comment.replace("## ", "").replace("*", "")
+    assert len(quoted) > 8
+    assert [line for line in quoted if line.replace("*", "") not in plain] == []
