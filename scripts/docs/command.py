@@ -11,10 +11,12 @@ from scripts.docs.cis import cis_page
 from scripts.docs.claims import claims_chart, claims_page
 from scripts.docs.cli import cli_page
 from scripts.docs.components import components_page
+from scripts.docs.cost_blocks import pages_with_costs
 from scripts.docs.engine import engine_page, engine_plot
 from scripts.docs.environment import environment_page
 from scripts.docs.errors import errors_page
 from scripts.docs.exit_codes import exit_codes_page
+from scripts.docs.flows import flows
 from scripts.docs.image_claims import image_claims_page
 from scripts.docs.invariants import invariants_page
 from scripts.docs.layers import code_structure_page
@@ -106,6 +108,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "scripts/release/surface/record.txt": record_text,
     "workloads/common/bounds.json": lambda: bounds_file(service_bounds()),
     "workloads/gateway/internal/bounds/bounds.json": lambda: bounds_file(gateway_bounds()),
+    **pages_with_costs(),
+    **flows(),
 }
 
 

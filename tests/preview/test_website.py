@@ -42,7 +42,7 @@ TASKS = (
     ("try a new version of a model on a share of its requests", "canary", "canaries"),
     ("know which quotas to ask for", "quota", "quota"),
     ("find out why clients get an error", "503", "api-errors"),
-    ("pay nothing for a model without requests", "scale to zero", "autoscaling", "cloud-run"),
+    ("pay nothing for a model without requests", "scale to zero", "scale-to-zero", "cloud-run"),
     ("bill each team for what it used", "bill", "usage"),
     ("serve a model on TPUs", "TPU", "capacity"),
     ("serve fine-tuned adapters", "LoRA", "adapters"),

@@ -138,6 +138,8 @@ class RecordingKubernetes(KubernetesProvider):
             asked: list[Json] = made.get("spec", {}).get("addresses") or [{}]
             addresses = [_address(f"{request.id}/{index}") for index in range(len(asked))]
             made["status"] = {"addresses": [{"value": each} for each in addresses]}
+        if made["kind"] == "GCPGatewayPolicy":  # a published gateway waits for it
+            made["status"] = {"conditions": [{"type": "Attached", "status": "True"}]}
         outputs = objects.to_outputs(made, made, CREATOR)
         del outputs["__inputs"]
         return rpc.provider_pb2.ReadResponse(id=request.id, properties=rpc.to_struct(outputs))

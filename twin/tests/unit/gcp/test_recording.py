@@ -101,3 +101,16 @@ def test_a_gateway_that_a_program_reads_has_a_rule_and_an_address_for_each_in_it
     rules = seen["metadata"]["annotations"]
     assert rules == {"networking.gke.io/forwarding-rules": "acme-dev-gateway"}
     assert len({each["value"] for each in seen["status"]["addresses"]}) == 2
+
+
+def test_the_policy_of_a_gateway_that_a_program_reads_is_attached():
+    provider, context = RecordingKubernetes(), Context()
+    urn = "urn:pulumi:dev::bp::kubernetes:networking.gke.io/v1:GCPGatewayPolicy::policy"
+    policy = {
+        "apiVersion": "networking.gke.io/v1",
+        "kind": "GCPGatewayPolicy",
+        "metadata": {"name": "acme-dev-gateway", "namespace": "models"},
+    }
+    made = provider.Create(pb.CreateRequest(urn=urn, properties=rpc.to_struct(policy)), context)
+    seen = rpc.plain(provider.Read(pb.ReadRequest(id=made.id, urn=urn), context).properties)
+    assert seen["status"]["conditions"] == [{"type": "Attached", "status": "True"}]
