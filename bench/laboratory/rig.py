@@ -55,11 +55,9 @@ class RigError(Exception):
 class ApiOnly(ControlPlane):
     """etcd and API server of the twin, without node agents, which the laboratory replaces."""
 
-    def start(self) -> None:
+    def start(self, has_kinds: bool = True) -> None:
         """Start both and wait until they answer."""
-        self._write_files()
-        self._start_etcd()
-        self._start_apiserver()
+        self._start_api_server(has_kinds=has_kinds)
 
 
 class LabDataPlane(DataPlane):

@@ -121,16 +121,20 @@ class ControlPlane:
             processes.ProcessError: a process did not start; the message names its log.
             twin.toolchain.ToolError: a tool is not built.
         """
+        self._start_api_server(has_kinds=has_kinds)
+        started = [self._start_controller_manager(), self._start_scheduler(), self._start_kwok()]
+        for name, process, ready in started:
+            if process is not None:
+                processes.wait_ready(self._paths, name, process, ready)
+
+    def _start_api_server(self, *, has_kinds: bool) -> None:
+        """Start etcd and the API server if they do not run, and wait until both answer."""
         self._write_files()
         is_new = not any((self._folder / "etcd").iterdir())
         self._start_etcd()
         if is_new and has_kinds:
             stored_kinds.write(key(self._version), self._etcd_client())
-        self._start_apiserver()
-        started = [self._start_controller_manager(), self._start_scheduler(), self._start_kwok()]
-        for name, process, ready in started:
-            if process is not None:
-                processes.wait_ready(self._paths, name, process, ready)
+        self._launch_api_server()
 
     def stop(self) -> None:
         """Stop the processes; etcd's data remains."""
@@ -257,7 +261,7 @@ class ControlPlane:
                 lambda: self._answers(f"{client}/health", context=self._as_etcd_client()),
             )
 
-    def _start_apiserver(self) -> None:
+    def _launch_api_server(self) -> None:
         pki = self._pki
         arguments = [
             f"--etcd-servers=https://127.0.0.1:{self.ports.etcd}",
