@@ -126,8 +126,9 @@ def test_a_key_cannot_move_to_another_location():
     ],
 )
 def test_what_the_command_cannot_use_is_refused_in_one_line(options, message):
+    given: dict[str, Any] = {"stack": "prod"}
     with pytest.raises(CommandError) as refusal:
-        bootstrap("prod", **options)
+        bootstrap(**given | options)
     assert str(refusal.value).startswith(message)
     assert "\n" not in str(refusal.value)
 
