@@ -10,6 +10,14 @@ from scripts.prerequisites.finding import Finding, Project, State, judged
 from scripts.shared.google_cloud import Json, NotFound, last
 
 _COMPUTE: Final = "compute.googleapis.com/compute/v1"
+_APIS: Final = {
+    "private.googleapis.com": "199.36.153.8",
+    "restricted.googleapis.com": "199.36.153.4",
+    "public addresses": "142.250.0.1",
+}
+"""An address of each way to Google's APIs
+(docs.cloud.google.com/vpc/docs/configure-private-google-access)."""
+_HTTPS: Final = 443
 _ALL_PORTS = "0-65535"
 """What a rule without ports opens."""
 _STORAGE: Final = "storage.googleapis.com/storage/v1/b"
@@ -35,6 +43,7 @@ def existing(project: Project) -> Iterator[Finding]:
             if region.existing.subnet is not None:
                 yield from _subnet(project, name, region.existing.subnet, network)
         yield _firewall(project, network)
+        yield _egress(project, network)
     for name, region in project.plan.platform.regions.items():
         bucket, repository = region.existing.bucket, region.existing.repository
         if bucket is not None:
@@ -158,17 +167,75 @@ def _firewall(project: Project, network: str) -> Finding:
     return judged(project, subject, name, look)
 
 
+def _egress(project: Project, network: str) -> Finding:
+    """Return whether the firewall rules of the network let nodes out to Google's APIs."""
+    subject, name = "firewall rule", f"Google's APIs from {last(network)}"
+    owner = network.split("/")[1]
+
+    def look() -> Finding:
+        url = f"{_COMPUTE}/projects/{owner}/global/firewalls"
+        rules = [
+            each
+            for each in project.cloud.pages(url, "items")
+            if str(each.get("network", "")).endswith(network) and _is_for_all_leaving(each)
+        ]
+        # of rules with one priority, denials count first
+        rules.sort(key=lambda each: (each.get("priority", 1000), "denied" not in each))
+        open_ways = [way for way, address in _APIS.items() if _lets_out(rules, address)]
+        if open_ways:
+            says = f"no rule of the network closes {open_ways[0]}"
+            return Finding(subject, name, State.MET, says)
+        return Finding(
+            subject,
+            name,
+            State.UNSEEN,
+            f"rules of the network deny TCP on {_HTTPS} to {', '.join(_APIS)}; rules for tags or"
+            " accounts of the nodes, and endpoints of Private Service Connect, are not looked at",
+            f"gcloud compute firewall-rules create google-apis --project={owner}"
+            f" --network={last(network)} --direction=EGRESS --allow=tcp:{_HTTPS} --priority=900"
+            " --destination-ranges=199.36.153.8/30",
+        )
+
+    return judged(project, subject, name, look)
+
+
+def _is_for_all_leaving(rule: Json) -> bool:
+    return (
+        rule.get("direction") == "EGRESS"
+        and rule.get("disabled") is not True
+        and not rule.get("targetTags")
+        and not rule.get("targetServiceAccounts")
+    )
+
+
+def _lets_out(rules: list[Json], address: str) -> bool:
+    """Return whether sorted rules let traffic out to an address; without one, all of it leaves."""
+    at = ipaddress.IPv4Address(address)
+    for rule in rules:
+        ranges = [each for each in rule.get("destinationRanges", ["0.0.0.0/0"]) if ":" not in each]
+        entries: list[dict[str, Any]] = rule.get("denied") or rule.get("allowed", [])
+        if any(at in ipaddress.IPv4Network(each) for each in ranges) and any(
+            first <= _HTTPS <= final for first, final in _tcp_spans(entries)
+        ):
+            return "denied" not in rule
+    return True
+
+
+def _tcp_spans(entries: list[dict[str, Any]]) -> list[tuple[int, int]]:
+    """Return the spans of TCP ports of a rule's entries."""
+    return [
+        span
+        for each in entries
+        if each.get("IPProtocol") in {"all", "tcp", "6"}
+        for span in map(_span, each.get("ports") or [_ALL_PORTS])
+    ]
+
+
 def _lets_in(rule: Json) -> bool:
     """Return whether a firewall rule opens all ports that load balancers reach."""
     if rule.get("direction", "INGRESS") != "INGRESS" or rule.get("disabled") is True:
         return False
-    allowed: list[dict[str, Any]] = rule.get("allowed", [])
-    opened = [
-        span
-        for each in allowed
-        if each.get("IPProtocol") in {"all", "tcp", "6"}
-        for span in map(_span, each.get("ports") or [_ALL_PORTS])
-    ]
+    opened = _tcp_spans(rule.get("allowed", []))
     return all(
         any(first <= low and high <= last for first, last in opened)
         for low, high in map(_span, BACKEND_PORTS)

@@ -32,7 +32,7 @@ _STYLE = re.compile(r"\x1b\[[0-9;]*m|<\{%[^%]*%\}>")
 _POLL_SECONDS = 0.2
 _SETTLED_SECONDS = 4.0
 """A component without changes for so long gets its line; the engine does not know when it ends."""
-_QUIET_SECONDS = 15.0
+_QUIET_SECONDS = 30.0
 """After so long without a line, output that is no terminal shows what the update waits for."""
 _OURS: Final = "gke-inference:"
 _PAST: Final = {

@@ -58,7 +58,7 @@ def obtain_modules(wanted: Sequence[Module]) -> None:
         return
     names = ", ".join(f"{module.name} {module.version}" for module in absent)
     console.print(
-        f"Obtaining {len(absent)} tools, once on this machine: a few minutes where they can be"
+        f"Obtaining {_tools(absent)}, once on this machine: a few minutes where they can be"
         " downloaded, 10 to 15 minutes on two cores where those of a first `make up` are built from"
         f" source ({names})",
         markup=False,
@@ -72,6 +72,10 @@ def obtain_modules(wanted: Sequence[Module]) -> None:
         announcer = _Announcer(progress, tasks, absent)
         provide(absent, announcer.announce, _report)
     console.print(f"The tools are there after {announcer.elapsed}", markup=False)
+
+
+def _tools(modules: Sequence[Module]) -> str:
+    return "1 tool" if len(modules) == 1 else f"{len(modules)} tools"
 
 
 def _report(line: str) -> None:
@@ -102,6 +106,6 @@ class _Announcer:
         if console.is_terminal or time.monotonic() - self._last < _QUIET_SECONDS:
             return
         self._last = time.monotonic()
-        ready = f"{len(self._absent) - len(missing(self._absent))} of {len(self._absent)} tools"
+        ready = f"{len(self._absent) - len(missing(self._absent))} of {_tools(self._absent)}"
         line = f"  {ready}, {self.elapsed}; {name}: {doing} {done}/{total}"
         console.print(line, markup=False, soft_wrap=True)

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from twin.cluster.base.matching import selects
-from twin.cluster.base.network_policies import between_pods
+from twin.cluster.base.network_policies import between_pods, out_of_the_cluster
 from twin.cluster.base.pod_network import CONTROL_PLANE
 from twin.cluster.controlplane.konnectivity import backends
 
@@ -19,6 +19,9 @@ _MODEL = "app.kubernetes.io/name"
 _COMPONENT = "app.kubernetes.io/component"
 _RAY = 6379
 _GROUPS = ("LeaderWorkerSet", "RayCluster")
+GOOGLE = (("199.36.153.8", 443), ("169.254.169.252", 988), ("169.254.169.254", 80))
+"""An address of private.googleapis.com, and those of GKE's metadata server with their ports
+(docs.cloud.google.com/kubernetes-engine/docs/how-to/workload-identity, network policies)."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,18 @@ def unreached(bodies: list[Object]) -> list[str]:
         for flow in flows(bodies)
     )
     return list(dict.fromkeys(each for each in found if each is not None))
+
+
+def cut_off(bodies: list[Object]) -> list[str]:
+    """Return the pods that NetworkPolicies keep from Google's APIs or from their identity."""
+    policies = [body for body in bodies if body["kind"] == "NetworkPolicy"]
+    found = (
+        out_of_the_cluster(policies, pod, address, port)
+        for body in bodies
+        for pod in pods_of(body)
+        for address, port in GOOGLE
+    )
+    return [each for each in found if each is not None]
 
 
 def flows(bodies: list[Object]) -> Iterator[Flow]:

@@ -21,7 +21,14 @@ from policies.objects.documents import Source
 from policies.pack.rendered import findings
 from policies.rules import policies
 from tests.contract.infra.cloud import Deployed
-from tests.contract.infra.pod_flows import flows, pods_of, unreached, with_whole_numbers
+from tests.contract.infra.pod_flows import (
+    GOOGLE,
+    cut_off,
+    flows,
+    pods_of,
+    unreached,
+    with_whole_numbers,
+)
 from tests.contract.infra.registered import clusters_of, registered, state
 from tests.shipped_stacks import FILES
 from twin.cluster.base.network_policies import lets_in, sent_by_pod
@@ -147,6 +154,7 @@ def test_load_balancers_collectors_and_programs_reach_the_pods_of_a_shipped_stac
     for source in clusters_of(registered(file, deployed), ()):
         assert dropped(source, platform) == set()
         assert unscraped(source, platform) == []
+        assert cut_off([with_whole_numbers(each.body) for each in source.documents]) == []
         # the service of batches shares the file of its workers, which alone read queues of pickers
         shared = (
             [f"models/batch-0 to port 9090 of models/llama-3-1-8b-picker-0: {_CLOSED}"]
@@ -173,6 +181,21 @@ def test_every_kind_of_flow_between_pods_is_dropped_where_nothing_lets_it_in(
                 {(each.name, each.port) for each in found}
             )
     assert kinds == {"fallback", "picker", "prefill", "replicas", "service", "webhook"}
+
+
+def test_a_relay_that_only_reaches_pods_is_cut_off_from_google(deployed: Deployed) -> None:
+    file = next(each for each in FILES if each.parent.name == "backends")
+    (source, *_) = clusters_of(registered(file, deployed), ())
+    bodies = [with_whole_numbers(each.body) for each in source.documents]
+    policies = [
+        body
+        for body in bodies
+        if body["kind"] == "NetworkPolicy" and "Egress" in body["spec"]["policyTypes"]
+    ]
+    assert policies
+    for each in policies:
+        each["spec"]["egress"] = [{"to": [{"podSelector": {}}]}]
+    assert len(cut_off(bodies)) == len(policies) * len(GOOGLE)
 
 
 def closing(bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -84,10 +84,12 @@ def test_the_daemon_starts_before_the_engine_and_gets_the_devices_of_the_node(on
         ]
 
 
-def test_the_daemon_waits_until_the_installer_has_finished_on_its_node(
-    on_pairs: dict[str, Any], tmp_path: Path
+@pytest.mark.parametrize("is_first_boot", [True, False])
+def test_the_daemon_waits_until_the_installer_has_finished_on_its_node_also_after_a_reboot(
+    on_pairs: dict[str, Any], tmp_path: Path, is_first_boot: bool
 ):
     libraries, built = tmp_path / "lib64", tmp_path / "built"
+    devices = tmp_path / "aperture_devices"
     for folder in (libraries, built):
         folder.mkdir()
     (built / "libnccl-net.so").write_text("")
@@ -99,7 +101,15 @@ def test_the_daemon_waits_until_the_installer_has_finished_on_its_node(
         "/var/lib/tcpxo/lib64": built,
         "/scripts/container_entry.sh": program,
         "/fts/entrypoint_rxdm_container.sh": program,
+        "/dev/aperture_devices": devices,
     }
+
+    def bind() -> None:  # what the first container of the installer does on a real node
+        (devices / "0000:06:00.0").mkdir(parents=True)
+        (devices / "0000:06:00.0" / "resource0").write_text("")
+
+    if not is_first_boot:  # the plug-in outlives a reboot, and what was bound below /dev does not
+        (libraries / f".tcpxo-plugin-{image('tcpxo_plugin').tag}").write_text("")
 
     def script(container: dict[str, Any]) -> str:
         (text,) = container["args"]
@@ -115,10 +125,14 @@ def test_the_daemon_waits_until_the_installer_has_finished_on_its_node(
     try:
         assert waiting.stdout is not None
         assert waiting.stdout.readline().startswith(f"waiting for {libraries}/.tcpxo-plugin-v")
-        subprocess.run(["sh", "-c", script(installer)], check=True, capture_output=True)
+        bind()
+        if is_first_boot:
+            subprocess.run(["sh", "-c", script(installer)], check=True, capture_output=True)
         assert waiting.communicate(timeout=30)[0].endswith("ran --num_hops=2\n")
     finally:
         waiting.kill()
+    if not is_first_boot:
+        return
     (mark,) = libraries.glob(".tcpxo-plugin-*")  # the one of the earlier release is gone
     assert (libraries / "libnccl-net.so").exists()
     assert mark.name == f".tcpxo-plugin-{image('tcpxo_plugin').tag}"

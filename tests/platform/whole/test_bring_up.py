@@ -67,7 +67,8 @@ def test_up_prints_what_the_tutorial_shows(deployed):
     folder = f"{deployed.paths.root.parent.name}/local"
     shown = deployed.shown.replace(folder, "build/local")
     assert unlike(command.shown, shown) == "", shown
-    assert len(shown.splitlines()) <= 40
+    # a slow machine has more lines that say how far it is
+    assert len([line for line in shown.splitlines() if "resources changed, " not in line]) <= 40
 
 
 def test_the_gateways_address_is_written_to_a_file(platform):

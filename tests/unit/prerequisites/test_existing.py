@@ -185,6 +185,39 @@ def test_a_rule_of_the_network_has_to_open_every_port_of_the_platform(
     assert [each.state for each in found] == [State.MET if is_met else State.UNSEEN]
 
 
+def leaving(kind: str, priority: int, **more: object) -> dict[str, object]:
+    entry = {"IPProtocol": "tcp", "ports": ["443"]} if kind == "allowed" else {"IPProtocol": "all"}
+    return {"direction": "EGRESS", "network": LINK, "priority": priority, kind: [entry], **more}
+
+
+@pytest.mark.parametrize(
+    ("rules", "is_met"),
+    [
+        ([], True),
+        ([leaving("denied", 65_000)], False),
+        ([leaving("denied", 65_000, disabled=True)], True),
+        ([leaving("denied", 65_000, targetTags=["bastion"])], True),
+        ([leaving("denied", 65_000, destinationRanges=["10.0.0.0/8"])], True),
+        ([leaving("denied", 65_000), leaving("allowed", 1_000)], True),
+        ([leaving("denied", 1_000), leaving("allowed", 1_000)], False),
+        ([leaving("denied", 900), leaving("allowed", 1_000)], False),
+        (
+            [
+                leaving("denied", 65_000),
+                leaving("allowed", 1_000, destinationRanges=["199.36.153.4/30"]),
+            ],
+            True,
+        ),
+    ],
+)
+def test_the_rules_of_the_network_have_to_let_nodes_out_to_googles_apis(
+    google: FakeGoogle, rules: list[dict[str, object]], is_met: bool
+) -> None:
+    google.resources[RULES]["items"] += rules
+    (found,) = [each for each in existing(project_of(google)) if "Google's APIs" in each.name]
+    assert found.state == (State.MET if is_met else State.UNSEEN)
+
+
 def test_a_global_front_needs_a_network_of_its_own_beside_an_existing_one(
     google: FakeGoogle,
 ) -> None:

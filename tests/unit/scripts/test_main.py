@@ -4,6 +4,7 @@ import errno
 import gc
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,11 @@ def test_only_what_a_command_line_can_run_is_loaded(monkeypatch, arguments, load
     )
     app_for(arguments)
     assert seen == [f"scripts.{module_of(name)}" for name in loaded or ()]
+
+
+def test_the_program_says_its_version():
+    answer = CliRunner().invoke(app_for(["--version"]), ["--version"])
+    assert (answer.exit_code, answer.stdout) == (0, f"gke-inference {version('gke-inference')}\n")
 
 
 def test_a_wrong_name_is_answered_with_the_nearest():

@@ -1,5 +1,6 @@
 """One container of a pod: its process, probes and restarts."""
 
+import math
 import signal
 import time
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from twin.cluster.agent import records
+from twin.cluster.agent.exits import when_ended
 from twin.cluster.agent.launching.claims import Kind
 from twin.cluster.agent.launching.launcher import put_devices
 from twin.cluster.agent.launching.place import Launch
@@ -43,6 +45,7 @@ class Container:
         event: Function that receives the kubelet's events.
         has_driver: Function that returns whether the node's driver is installed.
         view: What a command in the container sees; None: nobody asks.
+        wake: Function that is called when its process has ended.
     """
 
     spec: JsonObject
@@ -55,6 +58,7 @@ class Container:
     event: EventSink
     has_driver: Callable[[], bool] = lambda: True
     view: View | None = None
+    wake: Callable[[], None] = lambda: None
     restarts: int = 0
     started: bool = False
     ready: bool = False
@@ -118,6 +122,7 @@ class Container:
             return False
         self.restarts = record.restarts
         self._record = record
+        when_ended(record.pid, self.wake)
         self._running(record.started_epoch)
         return True
 
@@ -153,6 +158,7 @@ class Container:
                 self.state = {"waiting": {"reason": "RunContainerError", "message": str(error)}}
                 self._back_off()
                 return
+            when_ended(self._record.pid, self.wake)
         self.event("Normal", "Started", f"Started container {self.name}")
         self._running(time.time())
 
@@ -255,14 +261,17 @@ class Container:
             self._running(time.time())
 
     def next_due(self) -> float:
-        """Return the monotonic time by which `tick` must be called again."""
-        soon = time.monotonic() + 0.25
+        """Return the monotonic time by which `tick` must be called again.
+
+        The end of its process is told by `wake`.
+        """
         if self.finished:
-            return soon
+            return math.inf
         if self.running_since is None:
             return max(self._start_at, time.monotonic())
-        due = [probe.due for probe in self._probes.values() if probe.probe is not None]
-        return min([soon, *due])
+        names = ("readinessProbe", "livenessProbe") if self.started else ("startupProbe",)
+        probes = [self._probes[name] for name in names]
+        return min((probe.due for probe in probes if probe.probe is not None), default=math.inf)
 
     def end_beside(self, grace: float) -> None:
         """End a sidecar whose pod has nothing else to do; it will not restart.

@@ -37,7 +37,8 @@ class Limits:
         }
         self._volumes = folder / "volumes"
         self._began: dict[str, int] = {}
-        self._due = 0.0
+        self.due = 0.0
+        """Monotonic time of the next look."""
 
     def look(self, containers: list[Container], grace: float) -> None:
         """Kill containers over their memory limit, and evict a pod over a limit of storage.
@@ -46,9 +47,9 @@ class Limits:
             containers: Containers of the pod.
             grace: Time in seconds between SIGTERM and SIGKILL of an evicted container.
         """
-        if time.monotonic() < self._due:
+        if time.monotonic() < self.due:
             return
-        self._due = time.monotonic() + _PERIOD_SECONDS
+        self.due = time.monotonic() + _PERIOD_SECONDS
         charged: set[str] = set()
         for container in containers:
             own = self._in_memory(container.spec) - charged

@@ -265,6 +265,7 @@ class PodRunner:
             self._event,
             hardware.driver_check(self._context.kube, self._node),
             views.view_of(self._pod, spec, [*place.mounts, *kept], place.variables),
+            self._wake.set,
         )
 
     def _target(self, spec: JsonObject, port: int | str) -> tuple[str, int]:
@@ -302,9 +303,13 @@ class PodRunner:
             except Exception:  # noqa: BLE001 - such as a probe of a port that is not there
                 _log.exception("pod %s/%s", self.namespace, self.name)
                 self._stop.wait(_RETRY_SECONDS)
-            due = min(container.next_due() for container in self._containers)
-            self._wake.wait(max(0.05, due - time.monotonic()))
+            self._wake.wait(max(0.05, self._next_due() - time.monotonic()))
             self._wake.clear()
+
+    def _next_due(self) -> float:
+        """Return the monotonic time by which a container, a limit or a volume is due."""
+        due = [self._limits.due, *(container.next_due() for container in self._containers)]
+        return min([*due, *([self._refresh_at] if self._volumes is not None else [])])
 
     def _refresh_seconds(self) -> float:
         return max(_REFRESH_FLOOR_SECONDS, self._context.rules.scaled("agent.volume.refresh"))

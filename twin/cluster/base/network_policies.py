@@ -1,6 +1,7 @@
 """Whether NetworkPolicies let traffic into a pod, or out of it. Pure (rule network.policies)."""
 
 from collections.abc import Callable, Iterable, Mapping
+from ipaddress import ip_address, ip_network
 
 from twin.cluster.base.fields import part, parts, text_map
 from twin.cluster.base.matching import container_port, selects
@@ -12,6 +13,8 @@ NAMESPACE_NAME = "kubernetes.io/metadata.name"
 """Label that each Namespace has, with its name."""
 _INGRESS = ("Ingress", "ingress", "from")
 _EGRESS = ("Egress", "egress", "to")
+_OUTSIDE: JsonObject = {"metadata": {}, "spec": {"containers": []}}
+"""The other end outside the cluster, which has no named ports."""
 
 
 def lets_in(policies: Iterable[JsonObject], pod: JsonObject, port: int, is_peer: IsPeer) -> bool:
@@ -56,6 +59,31 @@ def between_pods(
     ):
         return f"{flow}: no NetworkPolicy of the receiver's namespace lets it in"
     return None
+
+
+def out_of_the_cluster(
+    policies: Iterable[JsonObject], pod: JsonObject, address: str, port: int
+) -> str | None:
+    """Return why a pod does not reach an address outside the cluster, or None if it does.
+
+    Args:
+        policies: NetworkPolicies of all namespaces.
+        pod: Pod that connects.
+        address: IP address, such as one of Google's APIs or of the metadata server.
+        port: TCP port.
+    """
+    at = ip_address(address)
+
+    def is_peer(peer: JsonObject) -> bool:
+        block = part(peer, "ipBlock")
+        return "cidr" in block and (
+            at in ip_network(block["cidr"])
+            and not any(at in ip_network(each) for each in block.get("except") or ())
+        )
+
+    if _is_on_host(pod) or _allows(_EGRESS, policies, pod, _OUTSIDE, port, is_peer):
+        return None
+    return f"{_path(pod)} to {address}:{port}: no NetworkPolicy of its namespace lets it out"
 
 
 def sent_by_pod(namespace: dict[str, str], labels: dict[str, str]) -> IsPeer:

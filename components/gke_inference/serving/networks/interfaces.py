@@ -28,8 +28,8 @@ _INITIALIZED_PERIODS: Final = 36
 new node. A daemon that is still waiting then is restarted, and waits again."""
 _START: Final = """\
 set -e
-until [ -e {mark} ]; do
-  echo "waiting for {mark}, which the DaemonSet nccl-{name}-installer creates"
+until [ -e {mark} ]{bound}; do
+  echo "waiting for {what}, which the DaemonSet nccl-{name}-installer creates"
   sleep 2
 done
 set -x
@@ -103,12 +103,24 @@ def _daemon(network: InterfaceNetwork) -> Manifest:
     """Return the daemon: a native sidecar, so engines start after it and stop before it.
 
     It waits for NCCL's plug-in, which only the engine loads: an engine that starts before the
-    plug-in is complete would use the one interface of the node, and report nothing.
+    plug-in is complete would use the one interface of the node, and report nothing. It also waits
+    for the devices in a folder of the node: after a reboot the plug-in is still there, and they
+    are not (`operators/accelerator_interface_pods.py`).
     """
     daemon, folder = network.daemon, network.folder
     variables = {**daemon.environment, "LD_LIBRARY_PATH": DRIVER_LIBRARIES}
-    shared = [{"mountPath": folder.path, "name": folder.volume}] if folder.of == "pod" else []
-    script = _START.format(mark=network.plugin_mark, name=network.name, start=daemon.start)
+    is_of_node = folder.of == "node"
+    shared: Manifest = {"mountPath": folder.path, "name": folder.volume}
+    if is_of_node:  # mounts that the installer makes later appear in the container
+        shared |= {"mountPropagation": "HostToContainer", "readOnly": True}
+    mark = network.plugin_mark
+    script = _START.format(
+        bound=f" && ls {folder.path}/*/resource* >/dev/null 2>&1" if is_of_node else "",
+        mark=mark,
+        name=network.name,
+        start=daemon.start,
+        what=f"{mark} and devices in {folder.path}" if is_of_node else mark,
+    )
     return {
         "args": [script],
         "command": ["/bin/sh", "-c"],
@@ -131,6 +143,6 @@ def _daemon(network: InterfaceNetwork) -> Manifest:
             {"mountPath": "/hostprocsysfs", "name": "proc-sys"},
             {"mountPath": "/hostsysfs", "name": "sys"},
             {"mountPath": DRIVER_LIBRARIES, "name": "nvidia"},
-            *shared,
+            shared,
         ],
     }

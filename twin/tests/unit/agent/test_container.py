@@ -1,5 +1,6 @@
 """A container's life: start, probes, failure, backoff, adoption."""
 
+import math
 import signal
 import sys
 import time
@@ -7,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -124,6 +125,36 @@ def test_without_probes_a_running_container_is_ready(make: Callable[..., Contain
     container.tick()
     assert container.status()["ready"] is True
     assert container.status()["state"]["running"]["startedAt"].endswith("Z")
+
+
+def test_nobody_looks_at_a_container_without_probes_until_its_process_ends(
+    make: Callable[..., Container],
+):
+    container, ended = make(SLEEPS), Event()
+    container.wake = ended.set
+    container.tick()
+    assert (container.next_due(), ended.is_set()) == (math.inf, False)
+    assert container.record is not None
+    records.signal_all([container.record], signal.SIGKILL)
+    assert ended.wait(20)
+    container.tick()
+    assert container.restarts == 1
+    assert container.next_due() <= time.monotonic()
+
+
+def test_before_a_start_only_the_startup_probe_is_due(
+    make: Callable[..., Container], server: Server
+):
+    probe = {"httpGet": {"path": "/health", "port": 1}}
+    server.status = 503
+    slow = {**probe, "periodSeconds": 10, "failureThreshold": 9}
+    container = make(
+        SLEEPS, target=lambda _: server.address, startupProbe=slow, readinessProbe=probe
+    )
+    container.rules = Rules(speed=1)
+    container.tick()
+    container.tick()
+    assert container.next_due() > time.monotonic() + 0.2
 
 
 def test_a_container_is_ready_after_startup_and_readiness_and_not_after_a_failure(

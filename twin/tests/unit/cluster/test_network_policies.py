@@ -4,7 +4,12 @@ from typing import Any
 
 import pytest
 
-from twin.cluster.base.network_policies import between_pods, lets_in, sent_by_pod
+from twin.cluster.base.network_policies import (
+    between_pods,
+    lets_in,
+    out_of_the_cluster,
+    sent_by_pod,
+)
 
 POD: Any = {
     "metadata": {"name": "m", "namespace": "models", "labels": {"app": "m"}},
@@ -106,3 +111,33 @@ def test_a_pod_reaches_itself_and_a_node_reaches_its_pods():
     closed = [policy(port=1)]
     assert between_pods(closed, NAMESPACES, POD, POD, 9090) is None
     assert between_pods(closed, NAMESPACES, NODE, POD, 9090) is None
+
+
+@pytest.mark.parametrize(
+    ("policies", "is_let_out"),
+    [
+        ([], True),
+        ([policy(port=1)], True),  # for ingress alone
+        ([out({"ipBlock": {"cidr": "0.0.0.0/0"}}, port=443)], True),
+        ([out(port=443)], True),
+        ([out({"ipBlock": {"cidr": "199.36.153.8/30"}}, port=443)], True),
+        ([out({"ipBlock": {"cidr": "0.0.0.0/0"}}, port=80)], False),
+        ([out({"ipBlock": {"cidr": "0.0.0.0/0"}}, port="https")], False),
+        ([out({"ipBlock": {"cidr": "0.0.0.0/0", "except": ["199.36.0.0/16"]}}, port=443)], False),
+        ([out({"ipBlock": {"cidr": "10.0.0.0/8"}}, port=443)], False),
+        ([out({"podSelector": {}}, port=443)], False),
+        ([out(TEAM_B, port=443), out({"ipBlock": {"cidr": "0.0.0.0/0"}}, port=443)], True),
+    ],
+)
+def test_a_policy_for_egress_has_to_let_a_pod_out_of_the_cluster(policies, is_let_out):
+    text = "models/c to 199.36.153.8:443: no NetworkPolicy of its namespace lets it out"
+    found = out_of_the_cluster(policies, CALLER, "199.36.153.8", 443)
+    assert found == (None if is_let_out else text)
+
+
+def test_a_pod_on_the_host_network_has_the_address_of_its_node():
+    closed = out({"podSelector": {}}, port=1)
+    closed["metadata"]["namespace"] = NODE["metadata"]["namespace"]
+    closed["spec"]["podSelector"] = {}
+    assert out_of_the_cluster([closed], NODE, "199.36.153.8", 443) is None
+    assert out_of_the_cluster([closed], AWAY, "199.36.153.8", 443) is not None
