@@ -10,10 +10,19 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 # a test must not fail because other work keeps the cores busy
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
+
+# Hypothesis would parse each module that a worker has imported, and now and then try one of their
+# constants: another set on each worker, for seconds of it
+_NO_CONSTANTS = providers.Constants()
+vars(providers)["_get_local_constants"] = lambda: _NO_CONSTANTS
+
+# jsonschema loads it for a format that no schema has, and it makes 38 parsers, for seconds of it
+vars(sys)["modules"]["rfc3987_syntax"] = None
 
 # three workers share two cores: with threads of its own, each waits in a loop for the others
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
