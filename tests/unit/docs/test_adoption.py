@@ -26,7 +26,7 @@ STAGES = {
 }
 ROW = re.compile(r"^\| ([^|]+) \| ([\d.]+) \((\d+) to (\d+)\) \| (\w+) \|$", re.MULTILINE)
 COMMAND = re.compile(r"^\| [^|]+ \| `([^`]+)` \| \[", re.MULTILINE)
-ENTRY = re.compile(r"^- \*\*(.+?)\*\*: (.+)$", re.MULTILINE)
+ENTRY = re.compile(r"^- (?=\[?\*\*(.+?)\*\*)(.+)$", re.MULTILINE)
 
 
 def test_an_existing_network_is_told_to_open_the_ports_of_the_platform():
