@@ -7,7 +7,9 @@ import pytest
 
 from scripts.docs.cost_blocks import page_with_costs, pages_with_costs
 from scripts.docs.flows import flows, picture
+from scripts.plan.cost import cost
 from scripts.website.contents import read_contents
+from tests.platform.tutorial.console import commands, unlike
 from twin.host.paths import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
@@ -79,6 +81,13 @@ def test_a_cost_is_that_of_the_stack_today(tmp_path):
     assert re.search(r"\| NAT gateway \| 2\.\d\d \| 4\.\d\d \| 7\.\d\d \|", shown)
     assert "Without a published price, and in no total: Cloud Armor policy." in shown
     assert "gke-inference cost --stack local\n" in shown
+
+
+def test_the_page_on_costs_shows_what_the_command_prints(capsys):
+    (first, *_) = commands((DOCS / "cost.md").read_text())
+    assert first.line == "gke-inference cost --stack local"
+    cost("local")
+    assert unlike(first.shown, capsys.readouterr().out) == ""
 
 
 def test_a_part_that_a_stack_does_not_have_is_refused(tmp_path):
