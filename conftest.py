@@ -7,6 +7,7 @@ import socketserver
 import sys
 import time
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,13 +17,12 @@ from hypothesis.internal.conjecture import providers
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
 
-# Hypothesis would parse each module that a worker has imported, and now and then try one of their
-# constants: another set on each worker, for seconds of it
-_NO_CONSTANTS = providers.Constants()
-vars(providers)["_get_local_constants"] = lambda: _NO_CONSTANTS
+# Hypothesis would parse each module that a worker has imported, for seconds, and now and then try a
+# constant of one: other examples on each worker. It has no setting for this
+mock.patch.object(providers, "_get_local_constants", return_value=providers.Constants()).start()
 
 # jsonschema loads it for a format that no schema has, and it makes 38 parsers, for seconds of it
-vars(sys)["modules"]["rfc3987_syntax"] = None
+sys.modules["rfc3987_syntax"] = None  # pyrefly: ignore[bad-assignment, unsupported-operation]
 
 # three workers share two cores: with threads of its own, each waits in a loop for the others
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
