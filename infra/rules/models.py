@@ -1,6 +1,7 @@
 """Rules about models: existing capacity, replicas, forms that clusters allow, and names."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from gke_inference.catalogue.engines import engine, engines_where
 from gke_inference.catalogue.input_error import InputError
@@ -20,6 +21,10 @@ from infra.stack import (
     Spanning,
     Task,
 )
+
+_DEFAULT_SECONDS: Final = 30
+"""Timeout of a load balancer's backend by default. The policy `backend-health` refuses a pool
+without a longer one. Models that do not generate text have no pool, and no streams."""
 
 
 def check_models(platform: Platform, by_region: CapacityByRegion) -> Iterator[InputError]:
@@ -41,6 +46,10 @@ def check_models(platform: Platform, by_region: CapacityByRegion) -> Iterator[In
             yield from _check_replicas(platform, where, model, model.canary.replicas)
         if not unknown:
             yield from _check_from_zero(platform, name, model, by_region)
+        if model.task is Task.GENERATE and model.timeout_seconds <= _DEFAULT_SECONDS:
+            rule = f"must be more than {_DEFAULT_SECONDS}: less cuts off streams"
+            where = join("models", name, "timeout_seconds")
+            yield InputError(where, rule, model.timeout_seconds)
         yield from _check_canary(name, model)
         yield from _check_kuberay(platform, name, model)
     yield from _check_served_names(platform)

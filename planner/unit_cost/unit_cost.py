@@ -7,6 +7,7 @@ the planner's, for speed. If the planner has no estimate, a reason takes the pla
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from gke_inference.catalogue.accelerators import accelerator as offered
 from gke_inference.catalogue.input_error import InputError
@@ -232,6 +233,7 @@ def requests_of(traffic: Traffic) -> str:
     return f"{traffic.given} tokens in ({traffic.prefix_share:.0%} shared), {traffic.made} out"
 
 
+@lru_cache(maxsize=4096)  # a stack asks for one replica several times, its teams and batches too
 def speed_of(
     unit: str, each: float, said: str, asked: Asked, question: Question, one: Candidate
 ) -> Speed:

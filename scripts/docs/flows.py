@@ -86,7 +86,7 @@ def picture(name: str, described: Mapping[str, Any]) -> str:
         '<defs><marker id="a" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" '
         'markerHeight="7" orient="auto-start-reverse"><path class="tip" d="M0 0L10 5L0 10z"/>'
         "</marker></defs>",
-        f'<rect class="back" width="{width}" height="{height}" rx="12"/>',
+        f'<rect class="back" width="{width}" height="{height}"/>',
     ]
     for box in boxes.values():
         parts += _drawn(box, _place(box, heights), heights[box.row])

@@ -1,9 +1,10 @@
 """Writes the page: a self-contained HTML file."""
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from infra.estimate.usage import NOT_DEDUCTED
 from planner.amount import missing_items
@@ -25,6 +26,14 @@ def write_report(found: Page, folder: Path) -> Path:
 
 def html(found: Page) -> str:
     """Return the page as HTML."""
+    return _template().render(
+        page=found, phases=PHASES, span=span, missing=missing_items, not_deducted=NOT_DEDUCTED
+    )
+
+
+@cache
+def _template() -> Template:
+    """Return the template of the page, compiled once."""
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -37,7 +46,4 @@ def html(found: Page) -> str:
         "picture": picture, "time": time,
     }  # fmt: skip
     environment.filters.update(own)
-    template = environment.get_template("page.html")
-    return template.render(
-        page=found, phases=PHASES, span=span, missing=missing_items, not_deducted=NOT_DEDUCTED
-    )
+    return environment.get_template("page.html")

@@ -105,7 +105,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     unit = is_without_tools(asked)
     if unit and collection_path.is_dir():
         files = list(collection_path.rglob("test_*.py"))
-        return True if files and all(map(_has_no_unit_test, files)) else None
+        return True if files and all(map(has_no_unit_test, files)) else None
     if collection_path.suffix != ".py" or collection_path.name == "conftest.py":
         return None
     if config.getoption("--soak") or asked == _MARK:
@@ -114,12 +114,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
             return None if _MARK in text or _SOAK in text else True
         return None if _MARK in text and not _ALL_SOAK.search(text) else True
     if unit and collection_path.name.startswith("test_"):
-        return _has_no_unit_test(collection_path) or None
+        return has_no_unit_test(collection_path) or None
     return None
 
 
 @cache
-def _has_no_unit_test(file: Path) -> bool:
+def has_no_unit_test(file: Path) -> bool:
     """Return whether no test of a file is of the unit tier; each folder above it asks."""
     text = file.read_text()
     return bool(_WHOLE.search(text) or _ALL_SOAK.search(text))

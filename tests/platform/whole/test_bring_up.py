@@ -67,8 +67,12 @@ def test_up_prints_what_the_tutorial_shows(deployed):
     folder = f"{deployed.paths.root.parent.name}/local"
     shown = deployed.shown.replace(folder, "build/local")
     assert unlike(command.shown, shown) == "", shown
-    # a slow machine has more lines that say how far it is
-    assert len([line for line in shown.splitlines() if "resources changed, " not in line]) <= 40
+    # a slow machine says more often how far it is, and has two lines of a component that paused
+    lines = [line for line in shown.splitlines() if "resources changed, " not in line]
+    once = {
+        line.partition(": ")[0] if line.startswith("  ") else at: 1 for at, line in enumerate(lines)
+    }
+    assert len(once) <= 40
 
 
 def test_the_gateways_address_is_written_to_a_file(platform):

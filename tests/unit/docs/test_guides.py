@@ -7,7 +7,9 @@ import pytest
 
 from scripts.docs.cost_blocks import page_with_costs, pages_with_costs
 from scripts.docs.flows import flows, picture
+from scripts.plan.cost import cost
 from scripts.website.contents import read_contents
+from tests.platform.tutorial.console import commands, unlike
 from twin.host.paths import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
@@ -81,6 +83,13 @@ def test_a_cost_is_that_of_the_stack_today(tmp_path):
     assert "gke-inference cost --stack local\n" in shown
 
 
+def test_the_page_on_costs_shows_what_the_command_prints(capsys):
+    (first, *_) = commands((DOCS / "cost.md").read_text())
+    assert first.line == "gke-inference cost --stack local"
+    cost("local")
+    assert unlike(first.shown, capsys.readouterr().out) == ""
+
+
 def test_a_part_that_a_stack_does_not_have_is_refused(tmp_path):
     page = tmp_path / "page.md"
     stack = REPOSITORY / "stacks" / "Pulumi.local.yaml"
@@ -130,10 +139,10 @@ def test_the_change_whose_verdict_is_shown_fits_the_stack():
     change = DOCS / "examples" / "verdict" / "change.diff"
     done = subprocess.run(
         ["git", "apply", "--check", change],
+        check=False,
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
 

@@ -10,13 +10,14 @@ import pytest
 from tests.tiers.shares import (
     has_compiled,
     is_shared,
+    places,
     pytest_configure_node,
     pytest_ignore_collect,
-    share_of,
 )
 from twin.host.paths import REPOSITORY
 
 WORKERS = 3
+FOLDERS = ("tests", "bench/tests", "simulator/tests", "twin/tests")
 
 
 def asked(*args: str, tier: str = "not needs_tools", dist: str = "load") -> Any:
@@ -32,7 +33,7 @@ def worker(number: int, config: Any) -> Any:
     told: dict[str, Any] = {"workerid": f"gw{number}", "workercount": WORKERS}
     node = SimpleNamespace(config=config, workerinput=told)
     pytest_configure_node(node)
-    return SimpleNamespace(rootpath=REPOSITORY, workerinput=told)
+    return SimpleNamespace(rootpath=REPOSITORY, workerinput=told, getini=lambda _: FOLDERS)
 
 
 def files() -> list[Path]:
@@ -47,9 +48,14 @@ def test_every_test_file_is_collected_by_exactly_one_worker():
         assert sorted(ignored, key=str) == [None, True, True], file
 
 
-def test_no_worker_gets_half_of_the_files():
-    shares = [share_of(file.relative_to(REPOSITORY).as_posix(), WORKERS) for file in files()]
-    assert max(shares.count(share) for share in range(WORKERS)) < len(shares) / 2
+def test_each_worker_gets_as_many_files_of_the_unit_tier_as_the_others(tmp_path: Path):
+    for name in ("a/test_1.py", "a/test_2.py", "b/test_3.py", "b/test_4.py", "b/test_5.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    (tmp_path / "a" / "test_10.py").write_text("pytestmark = pytest.mark.needs_tools\n")
+    found = places((tmp_path,))
+    assert [file.name for file in found] == [f"test_{number}.py" for number in range(1, 6)]
+    assert list(found.values()) == [0, 1, 2, 3, 4]
 
 
 def test_each_worker_loads_what_is_no_test_file():
