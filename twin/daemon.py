@@ -91,14 +91,23 @@ def ports(paths: TwinPaths) -> dict[str, int] | None:
 
     One whose checkout was removed could start no other process.
     """
+    state = _state(paths)
+    if state is None or state.get("code") != _own_code():
+        return None
+    return _ports(state) if Path(str(state.get("checkout"))).is_dir() else None
+
+
+def _state(paths: TwinPaths) -> dict[str, Any] | None:
+    """Return what the running daemon wrote of itself; None if none runs or it is not ready."""
     if processes.pid_of(paths, NAME) is None:
         return None
     try:
-        state: dict[str, Any] = json.loads(paths.daemon_file.read_text())
+        return json.loads(paths.daemon_file.read_text())
     except (FileNotFoundError, ValueError):
         return None
-    if not Path(str(state.get("checkout"))).is_dir() or state.get("code") != _own_code():
-        return None
+
+
+def _ports(state: dict[str, Any]) -> dict[str, int]:
     return {"gcp": int(state["gcp"]), "kubernetes": int(state["kubernetes"])}
 
 
@@ -118,12 +127,12 @@ def ensure(paths: TwinPaths, speed: float | None = None) -> dict[str, int]:
         argv = [sys.executable, "-m", "twin.daemon"]
         process = processes.start(paths, NAME, argv, process_environment(paths))
         processes.wait_ready(
-            paths, NAME, process, lambda: ports(paths) is not None, timeout=_START_SECONDS
+            paths, NAME, process, lambda: _state(paths) is not None, timeout=_START_SECONDS
         )
-        found = ports(paths)
-    if found is None:
+        state = _state(paths)  # of the code on disk, if somebody edited that meanwhile
+    if state is None:
         raise processes.ProcessError("the daemon ended as soon as it was ready")
-    return found
+    return _ports(state)
 
 
 def repair(paths: TwinPaths) -> list[str]:

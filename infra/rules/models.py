@@ -48,8 +48,7 @@ def check_models(platform: Platform, by_region: CapacityByRegion) -> Iterator[In
             yield from _check_from_zero(platform, name, model, by_region)
         if model.task is Task.GENERATE and model.timeout_seconds <= _DEFAULT_SECONDS:
             rule = f"must be more than {_DEFAULT_SECONDS}: less cuts off streams"
-            where = join("models", name, "timeout_seconds")
-            yield InputError(where, rule, model.timeout_seconds)
+            yield InputError(join("models", name, "timeout_seconds"), rule, model.timeout_seconds)
         yield from _check_canary(name, model)
         yield from _check_kuberay(platform, name, model)
     yield from _check_served_names(platform)

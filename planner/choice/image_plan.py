@@ -25,7 +25,7 @@ from gke_inference.sizing.image_memory import (
     served_gib,
     video_room_gib,
 )
-from planner.speed.image_speed import seconds_of
+from planner.speed.image_speed import MEASURED_SPREAD, seconds_of
 
 _UTILISATION = 0.7
 MOST_RATE = 1e6
@@ -46,6 +46,8 @@ class ImageChoice:
     """Seconds for one image or video on one chip."""
     seconds: float
     seconds_high: float
+    is_measured: bool
+    """Whether the time was published for this accelerator; only `-o json` shows it."""
     is_served: bool
     """Whether the image server of this project can serve the model on this accelerator."""
     usd_per_hour: float
@@ -153,6 +155,7 @@ def _bought(
                 seconds / doubt,
                 seconds,
                 seconds * doubt,
+                doubt == MEASURED_SPREAD,
                 is_served(model, word),
                 chips * each,
                 thousand / doubt,

@@ -112,11 +112,21 @@ def _of_part(amount: Amount) -> str:
 
 
 def _unpriced(found: StackCost) -> str:
-    what = sorted({each.what for each in found.missing})
-    if not what:
-        return ""
-    more = f" and {len(what) - _NAMED} more" if len(what) > _NAMED else ""
-    return f"Without a published price, and in no total: {'; '.join(what[:_NAMED])}{more}. "
+    missing = {each.what for each in found.missing}
+    priced = {part.what for part in found.parts if part.maximum.value}
+    return "".join(
+        f"{said}: {_listed(sorted(names))}. "
+        for said, names in (
+            ("Without a published price, and in no total", missing - priced),
+            ("Included only in part, for lack of a published price", missing & priced),
+        )
+        if names
+    )
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{'; '.join(names[:_NAMED])}{more}"
 
 
 def _command(file: Path, name: str) -> str:

@@ -95,7 +95,7 @@ class SampleWeights(threading.Thread):
                 if not self._has_bucket(home, own):
                     return
                 self._doing = f"sending to {home.uri}"
-                is_new = push_sample(
+                version = push_sample(
                     self._paths,
                     home,
                     target.version,
@@ -103,7 +103,7 @@ class SampleWeights(threading.Thread):
                     is_video=self._is_video(target.name),
                     predicts=self._predicts(target.name),
                 )
-                if is_new is not None:
+                if version is not None:
                     self.pushed.add(target.name)
 
     def _is_video(self, target: str) -> bool:

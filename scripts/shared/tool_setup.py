@@ -71,7 +71,7 @@ def obtain_modules(wanted: Sequence[Module]) -> None:
         }
         announcer = _Announcer(progress, tasks, absent)
         provide(absent, announcer.announce, _report)
-    console.print(f"The tools are there after {announcer.elapsed}", markup=False)
+    console.print(f"The tools are ready after {announcer.elapsed}", markup=False)
 
 
 def _tools(modules: Sequence[Module]) -> str:

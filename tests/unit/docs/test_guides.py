@@ -83,6 +83,17 @@ def test_a_cost_is_that_of_the_stack_today(tmp_path):
     assert "gke-inference cost --stack local\n" in shown
 
 
+def test_a_cost_that_has_a_price_in_some_regions_is_not_called_unpriced(tmp_path):
+    page = tmp_path / "page.md"
+    stack = DOCS / "examples" / "nearest-region" / "Pulumi.nearest-region.yaml"
+    page.write_text(f"<!-- cost of {stack}: external load balancer -->\n<!-- end of cost -->\n")
+    shown = " ".join(page_with_costs(page).split())
+    forwarding = "external load balancer, forwarding rule"
+    assert f"| {forwarding} | 18 or more | 18 or more | 18 or more |" in shown
+    assert f"Included only in part, for lack of a published price: {forwarding}." in shown
+    assert shown.count(forwarding) == 2
+
+
 def test_the_page_on_costs_shows_what_the_command_prints(capsys):
     (first, *_) = commands((DOCS / "cost.md").read_text())
     assert first.line == "gke-inference cost --stack local"

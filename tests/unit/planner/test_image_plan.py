@@ -122,3 +122,10 @@ def test_a_video_model_fits_chips_that_hold_it_beside_the_room_of_its_largest_vi
     assert "tpu-v6e" in found
     assert "tpu-v5e" not in found
     assert video_room_gib(["1280x720"], [81]) > video_room_gib([], []) == VIDEO_ROOM_GIB
+
+
+def test_a_choice_says_whether_its_time_was_published():
+    found = image_choices(model("flux.1-schnell"), 2.0)
+    measured = {one.accelerator for one in found if one.is_measured}
+    assert "tpu-v6e" in measured
+    assert "nvidia-h100-80gb" in {one.accelerator for one in found} - measured

@@ -36,7 +36,7 @@ def test_a_build_of_a_quarter_of_an_hour_says_how_long_it_takes_in_ten_lines(
     lines = capsys.readouterr().out.splitlines()
     assert "10 to 15 minutes on two cores" in lines[0]
     assert all(f"{module.name} {module.version}" in lines[0] for module in wanted)
-    assert lines[-1] == "The tools are there after 15:00"
+    assert lines[-1] == "The tools are ready after 15:00"
     first = wanted[1].name  # an eighth of the time each
     assert lines[2] == f"  1 of {len(wanted)} tools, 2:00; {first}: compiling {first} 6/100"
     assert len(lines) <= 10

@@ -4,11 +4,13 @@ A process that this one did not start tells it as well, so processes of an earli
 other way.
 """
 
+import logging
 import os
 import select
 import threading
 from collections.abc import Callable
 
+_log = logging.getLogger(__name__)
 _lock = threading.Lock()
 _waiting: dict[int, Callable[[], None]] = {}
 _poll: list[select.epoll] = []
@@ -16,6 +18,9 @@ _poll: list[select.epoll] = []
 
 def when_ended(pid: int, tell: Callable[[], None]) -> None:
     """Call a function once when a process has ended, in another thread.
+
+    Without a descriptor, such as at the limit of open files, it is never called: whoever waits also
+    looks from time to time.
 
     Args:
         pid: The process; if there is none, the function is called at once.
@@ -25,6 +30,9 @@ def when_ended(pid: int, tell: Callable[[], None]) -> None:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:
         tell()
+        return
+    except OSError as error:
+        _log.warning("process %d: %s", pid, error)
         return
     with _lock:
         if not _poll:

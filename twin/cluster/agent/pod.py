@@ -111,7 +111,10 @@ class PodRunner:
         if self._address is not None and pod.get("status", {}).get("podIP") != self._address:
             pod = {**pod, "status": {**pod.get("status", {}), "podIP": self._address}}
             self._sent = {}  # KWOK assigned a second address: report the bound one again
+            self._wake.set()
         self._keep(pod)
+        if pod["spec"].get("readinessGates"):  # others write the conditions that they name
+            self._wake.set()
         if status.is_deleted(pod):
             self._deleted.set()
             self._wake.set()
@@ -159,12 +162,12 @@ class PodRunner:
                 reason = "FailedPrepareDynamicResources" if is_claim else "FailedMount"
                 self._waiting("ContainerCreating", "")
                 self._event("Warning", reason, str(error))
-                self._wake.wait(_RETRY_SECONDS)
+                self._pause()
                 continue
             except InitializingError as error:
                 self._waiting("PodInitializing", "")
                 self._event("Warning", "Unhealthy", str(error))
-                self._wake.wait(_RETRY_SECONDS)
+                self._pause()
                 continue
             except (ConfigError, KubeError) as error:
                 self._not_yet("CreateContainerConfigError", error)
@@ -178,11 +181,16 @@ class PodRunner:
             return any(adopted) or self._pull()
         return False
 
+    def _pause(self) -> None:
+        """Wait before another attempt; a change of the pod ends the wait."""
+        self._wake.wait(_RETRY_SECONDS)
+        self._wake.clear()
+
     def _not_yet(self, reason: str, error: Exception | str, image: str = "") -> None:
         """Report why the containers cannot be created, and wait before the next attempt."""
         self._waiting(reason, str(error), image)
         self._event("Warning", "Failed", f"Error: {error}")
-        self._wake.wait(_RETRY_SECONDS)
+        self._pause()
 
     def _disk(self, handle: str) -> Path:
         """Return the folder of a disk that the pod's node attaches.

@@ -74,7 +74,8 @@ def key(version: str) -> str:
         ToolError: the tools with upstream CRDs are not installed.
     """
     content = hashlib.sha256(module_of("kube-apiserver").key.encode())
-    content.update(repr([has_kind(kind, version) for kind in _SINCE]).encode())
+    has = {kind: has_kind(kind, version) for kind in _SINCE}
+    content.update(repr((_LEFT_TO_USERS, has)).encode())
     for folder in (_OWN, *map(share, _UPSTREAM)):
         for file in sorted(folder.rglob("*.yaml")):
             content.update(file.read_bytes())

@@ -8,6 +8,7 @@ Kubernetes gets them before its API server starts.
 """
 
 import json
+import logging
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from twin.host.private_files import private_folder, write_private
 from twin.toolchain import cache_root
 from twin.wire.kube import JsonObject
 
+_log = logging.getLogger(__name__)
 _PREFIX = "/registry/apiextensions.k8s.io/customresourcedefinitions/"
 _PUT = "/etcdserverpb.KV/Put"
 _PUT_SECONDS = 10.0
@@ -76,8 +78,11 @@ def keep(key: str, stored: Iterable[JsonObject]) -> None:
     file = _file(key)
     if file.exists():
         return
-    private_folder(file.parent)
-    write_private(file, json.dumps([_of_any_cluster(crd) for crd in stored]))
+    try:
+        private_folder(file.parent)
+        write_private(file, json.dumps([_of_any_cluster(crd) for crd in stored]))
+    except OSError as error:  # such as beside tools of another user: they only save time
+        _log.warning("not kept for later clusters: %s", error)
 
 
 def _of_any_cluster(crd: JsonObject) -> JsonObject:

@@ -1,9 +1,12 @@
 """Being told of the end of a process, whoever started it."""
 
+import errno
 import os
 import subprocess
 import sys
 import threading
+
+import pytest
 
 from twin.cluster.agent.exits import when_ended
 
@@ -40,3 +43,13 @@ def test_a_process_that_is_not_there_has_ended():
     ended = threading.Event()
     when_ended(pid, ended.set)
     assert ended.is_set()
+
+
+def test_a_process_without_a_descriptor_for_it_is_told_by_nobody(monkeypatch: pytest.MonkeyPatch):
+    def full(pid: int) -> int:
+        raise OSError(errno.EMFILE, "Too many open files", str(pid))
+
+    monkeypatch.setattr(os, "pidfd_open", full)
+    ended = threading.Event()
+    when_ended(os.getpid(), ended.set)
+    assert not ended.is_set()

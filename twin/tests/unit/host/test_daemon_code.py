@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -61,4 +62,25 @@ def test_a_daemon_whose_checkout_was_removed_is_not_used(
     paths.daemon_file.write_text(json.dumps({**ports, **about}))
     assert daemon.ports(paths) == ports
     checkout.rmdir()
+    assert daemon.ports(paths) is None
+
+
+def test_a_new_daemon_is_used_although_its_code_was_edited_while_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    paths = TwinPaths(tmp_path / "twin")
+    paths.root.mkdir()
+    ports = {"gcp": 1, "kubernetes": 2}
+
+    def start(*_: object) -> SimpleNamespace:
+        about = {"code": "of a later edit", "checkout": str(REPOSITORY)}
+        paths.daemon_file.write_text(json.dumps({**ports, **about}))
+        return SimpleNamespace(poll=lambda: None)
+
+    monkeypatch.setattr(daemon, "prepare", lambda *_: None)
+    monkeypatch.setattr(daemon, "_START_SECONDS", 1)
+    monkeypatch.setattr(processes, "pid_of", lambda *_: os.getpid())
+    monkeypatch.setattr(processes, "start", start)
+    monkeypatch.setattr(processes, "stop", lambda *_: None)
+    assert daemon.ensure(paths) == ports
     assert daemon.ports(paths) is None

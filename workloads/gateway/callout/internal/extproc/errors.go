@@ -75,7 +75,7 @@ func (e *exchange) translated(body []byte, isWhole bool) *openai.Error {
 		return nil
 	case strings.HasPrefix(pickers, fullText), strings.HasPrefix(pickers, waitedText):
 		return openai.Overloaded()
-	case isPickers && strings.HasPrefix(pickers, unreadableText) && e.form != nil: // only pools of image models read forms
+	case isPickers && strings.HasPrefix(pickers, unreadableText) && e.form != nil: // models that read forms have no picker
 		return openai.NotServed(e.path)
 	case isPickers && strings.HasPrefix(pickers, unreadableText):
 		return openai.InvalidBody(strings.TrimPrefix(pickers, unreadableText))
