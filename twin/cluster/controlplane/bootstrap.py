@@ -229,7 +229,7 @@ def install(ctx: ClusterContext, stop: threading.Event, addons: Iterable[Path] =
         for accepted in [pool.submit(_accept, kube, name) for name in classes]:
             accepted.result()
     _write_ready(ctx, started, len(crds))
-    if is_first:  # nobody has changed one
+    if is_first and not ctx.spec.autopilot:  # nobody has changed one
         names = {crd["metadata"]["name"] for crd in own}
         stored = [item for item in kube.list(_CRD_PATH) if item["metadata"]["name"] in names]
         stored_kinds.keep(kept_as, stored)

@@ -99,17 +99,26 @@ def _of_any_cluster(crd: JsonObject) -> JsonObject:
 
 def read(key: str) -> list[JsonObject]:
     """Return the CRDs that were kept under a key; none if no cluster has had them yet."""
-    file = _file(key)
-    return json.loads(file.read_text()) if file.exists() else []
+    try:
+        return json.loads(_file(key).read_text())
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as error:  # another user's, or damaged: they only save time
+        _log.warning("the CRDs of an earlier cluster cannot be read: %s", error)
+        return []
 
 
 def write(key: str, etcd: EtcdClient) -> None:
     """Write the CRDs that were kept under a key, if any, into the etcd of a new cluster.
 
-    Raises:
-        grpc.RpcError: etcd refused one, or did not answer within 10 s.
+    An API server that does not find one there is sent it, as by the first cluster.
     """
-    etcd.put(_values(read(key)))
+    import grpc  # noqa: PLC0415 - heavy, and needed only for a new cluster
+
+    try:
+        etcd.put(_values(read(key)))
+    except grpc.RpcError as error:
+        _log.warning("the CRDs of an earlier cluster could not be written: %s", error)
 
 
 def _values(kept: Iterable[JsonObject]) -> Iterator[tuple[str, bytes]]:

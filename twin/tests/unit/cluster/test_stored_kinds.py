@@ -30,3 +30,12 @@ def test_a_folder_that_cannot_be_written_keeps_nothing_and_stops_no_cluster(
     monkeypatch.setenv("GKE_INFERENCE_TOOLS", str(tmp_path / "file" / "tools"))
     stored_kinds.keep("one", [{"metadata": {"name": "crd", "uid": "u"}}])
     assert stored_kinds.read("one") == []
+
+
+def test_a_damaged_file_is_as_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("GKE_INFERENCE_TOOLS", str(tmp_path / "tools"))
+    stored_kinds.keep("one", [{"metadata": {"name": "crd", "uid": "u"}}])
+    assert [crd["metadata"] for crd in stored_kinds.read("one")] == [{"name": "crd"}]
+    (file,) = (tmp_path / "control-planes").iterdir()
+    file.write_text(file.read_text()[:20])
+    assert stored_kinds.read("one") == []
