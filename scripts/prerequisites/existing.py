@@ -4,19 +4,13 @@ import ipaddress
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from gke_inference.catalogue.google_addresses import APIS
 from gke_inference.catalogue.load_balancing import BACKEND_PORTS, HEALTH_CHECK_RANGES
 from infra.stack import ExistingSubnet
 from scripts.prerequisites.finding import Finding, Project, State, judged
 from scripts.shared.google_cloud import Json, NotFound, last
 
 _COMPUTE: Final = "compute.googleapis.com/compute/v1"
-_APIS: Final = {
-    "private.googleapis.com": "199.36.153.8",
-    "restricted.googleapis.com": "199.36.153.4",
-    "public addresses": "142.250.0.1",
-}
-"""An address of each way to Google's APIs
-(docs.cloud.google.com/vpc/docs/configure-private-google-access)."""
 _HTTPS: Final = 443
 _ALL_PORTS = "0-65535"
 """What a rule without ports opens."""
@@ -181,7 +175,7 @@ def _egress(project: Project, network: str) -> Finding:
         ]
         # of rules with one priority, denials count first
         rules.sort(key=lambda each: (each.get("priority", 1000), "denied" not in each))
-        open_ways = [way for way, address in _APIS.items() if _lets_out(rules, address)]
+        open_ways = [way for way, address in APIS.items() if _lets_out(rules, address)]
         if open_ways:
             says = f"no rule of the network closes {open_ways[0]}"
             return Finding(subject, name, State.MET, says)
@@ -189,7 +183,7 @@ def _egress(project: Project, network: str) -> Finding:
             subject,
             name,
             State.UNSEEN,
-            f"rules of the network deny TCP on {_HTTPS} to {', '.join(_APIS)}; rules for tags or"
+            f"rules of the network deny TCP on {_HTTPS} to {', '.join(APIS)}; rules for tags or"
             " accounts of the nodes, and endpoints of Private Service Connect, are not looked at",
             f"gcloud compute firewall-rules create google-apis --project={owner}"
             f" --network={last(network)} --direction=EGRESS --allow=tcp:{_HTTPS} --priority=900"

@@ -16,6 +16,10 @@ from gke_inference.base.manifests import (
     labels_for,
     manifest,
 )
+from gke_inference.catalogue.google_addresses import (
+    METADATA_SERVER,
+    METADATA_SERVER_OF_DATAPLANE_V2,
+)
 from gke_inference.catalogue.load_balancing import HEALTH_CHECK_RANGES
 from gke_inference.catalogue.versions import image
 from gke_inference.gateway.body_memory import RELAY
@@ -30,9 +34,6 @@ FILE = "relay.yaml"
 """Key in its ConfigMap."""
 _FOLDER = "/etc/relay"
 _DISTROLESS_NONROOT_USER = 65532
-# GKE's metadata server, without and with Dataplane V2
-# (docs.cloud.google.com/kubernetes-engine/docs/how-to/workload-identity, network policies)
-_METADATA = (("169.254.169.252/32", 988), ("169.254.169.254/32", 80))
 
 
 def relay_pod(
@@ -119,7 +120,10 @@ def walls(
     egress: list[Manifest] = [
         {"ports": [{"port": 53, "protocol": "UDP"}, _tcp(53)]},
         {"ports": [_tcp(port) for port in ports], "to": [{"ipBlock": {"cidr": "0.0.0.0/0"}}]},
-        *({"ports": [_tcp(port)], "to": [{"ipBlock": {"cidr": at}}]} for at, port in _METADATA),
+        *(
+            {"ports": [_tcp(port)], "to": [{"ipBlock": {"cidr": f"{at}/32"}}]}
+            for at, port in (METADATA_SERVER, METADATA_SERVER_OF_DATAPLANE_V2)
+        ),
     ]
     engines = {"matchLabels": {COMPONENT_LABEL: ENGINES, NAME_LABEL: str(model)}}
     if model is not None:

@@ -8,6 +8,11 @@ from typing import Any
 
 import yaml
 
+from gke_inference.catalogue.google_addresses import (
+    APIS,
+    METADATA_SERVER,
+    METADATA_SERVER_OF_DATAPLANE_V2,
+)
 from twin.cluster.base.matching import selects
 from twin.cluster.base.network_policies import between_pods, out_of_the_cluster
 from twin.cluster.base.pod_network import CONTROL_PLANE
@@ -19,9 +24,12 @@ _MODEL = "app.kubernetes.io/name"
 _COMPONENT = "app.kubernetes.io/component"
 _RAY = 6379
 _GROUPS = ("LeaderWorkerSet", "RayCluster")
-GOOGLE = (("199.36.153.8", 443), ("169.254.169.252", 988), ("169.254.169.254", 80))
-"""An address of private.googleapis.com, and those of GKE's metadata server with their ports
-(docs.cloud.google.com/kubernetes-engine/docs/how-to/workload-identity, network policies)."""
+GOOGLE = (
+    (APIS["private.googleapis.com"], 443),
+    METADATA_SERVER,
+    METADATA_SERVER_OF_DATAPLANE_V2,
+)
+"""Google's APIs and GKE's metadata server, with their ports."""
 
 
 @dataclass(frozen=True)

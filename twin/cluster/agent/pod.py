@@ -21,6 +21,7 @@ from twin.cluster.agent.launching.claims import Kind, kind_of, sidecars
 from twin.cluster.agent.launching.environment import ConfigError, Sources, variables
 from twin.cluster.agent.launching.file_shares import share_folder
 from twin.cluster.agent.launching.fuse_profiles import check_profile
+from twin.cluster.agent.launching.google_access import GoogleAccess, access_of
 from twin.cluster.agent.launching.interfaces import InitializingError, network_of_pod
 from twin.cluster.agent.launching.place import Launch, Place
 from twin.cluster.agent.launching.tokens import api_server
@@ -204,9 +205,31 @@ class PodRunner:
         except NoDiskError as error:
             raise ConfigError(str(error)) from error
 
+    def _google(self) -> GoogleAccess:
+        """Return what the pod does not reach of Google, and report each reason once."""
+        found = access_of(self._context, self._pod)
+        subject = f"{self.namespace}/{self.name}"
+        for reason in filter(None, (found.apis, found.metadata)):
+            if reason not in self._announced:
+                self._announced.add(reason)
+                _log.warning("dropped: %s", reason)
+                self._context.events.emit("pod.dropped", subject, reason)
+        return found
+
+    def _check_bucket(self, google: GoogleAccess, bucket: str) -> None:
+        """Reject the mount of a bucket that the pod does not reach or may not list.
+
+        Raises:
+            ConfigError: It does not or may not.
+        """
+        if not records.in_folder(self.folder):  # adopted pods have their mounts
+            google.check_mount()
+        check_access(self._context.paths, self._context.spec.project, self._pod, bucket)
+
     def _make_containers(self) -> list[Container]:
         kube, spec = self._context.kube, self._pod["spec"]
         node = hardware.of_node(self._node)
+        google = self._google()
         volumes = Volumes(
             kube,
             self._pod,
@@ -214,7 +237,7 @@ class PodRunner:
             self._context.paths.volumes,
             partial(share_folder, self._context.paths, self._context.spec.name, kind=node.kind),
             partial(check_profile, self._context.paths, self._context.spec.name),
-            partial(check_access, self._context.paths, self._context.spec.project, self._pod),
+            partial(self._check_bucket, google),
             self._disk,
         )
         folders = volumes.make()
@@ -249,6 +272,7 @@ class PodRunner:
                 connections.address_in(self._context.dir),
             )
             launch = plan(container, place)
+            launch = replace(launch, environment=google.applied(launch.environment))
             if launch.needs_kubeconfig:
                 write_kubeconfig(kube, self._context.kubeconfig, self._pod, kubeconfig)
             running = records.read(self.folder / f"{container['name']}.process.json")

@@ -37,10 +37,13 @@ def cluster_record(store: Store, spec: ClusterSpec) -> Record | None:
 def enforces_policies(spec: ClusterSpec, cluster: Record) -> bool:
     """Return whether a cluster enforces NetworkPolicies."""
     return (
-        spec.autopilot
-        or cluster.inputs.get("datapathProvider") == "ADVANCED_DATAPATH"
-        or get_path(cluster.inputs, "networkPolicy.enabled") is True
+        has_dataplane_v2(spec, cluster) or get_path(cluster.inputs, "networkPolicy.enabled") is True
     )
+
+
+def has_dataplane_v2(spec: ClusterSpec, cluster: Record) -> bool:
+    """Return whether a cluster has Dataplane V2, as every Autopilot cluster does."""
+    return spec.autopilot or cluster.inputs.get("datapathProvider") == "ADVANCED_DATAPATH"
 
 
 class PodNetwork:

@@ -1,4 +1,4 @@
-"""The VPC of a cluster in the twin's cloud, with the rules that filter traffic to its pods."""
+"""The VPC of a cluster in the twin's cloud, with the rules that filter traffic of its pods."""
 
 from collections.abc import Iterator
 
@@ -13,6 +13,8 @@ _FIREWALL = "gcp:compute/firewall:Firewall"
 _NETWORK = "gcp:compute/network:Network"
 _SUBNETWORK = "gcp:compute/subnetwork:Subnetwork"
 _ALLOWS_ALL = "0.0.0.0/0"
+_INGRESS = ("INGRESS", "sourceRanges")
+_EGRESS = ("EGRESS", "destinationRanges")
 _LOWEST_PRIORITY = 1000  # of a rule that names none
 _TARGETS = ("targetTags", "targetServiceAccounts", "sourceTags", "sourceServiceAccounts")
 
@@ -36,14 +38,10 @@ def network_of(paths: TwinPaths, spec: ClusterSpec) -> ClusterNetwork | None:
     if network is None:
         return None
     used = {(use.type, use.id) for use in store.users(_NETWORK, network.id)}
+    walls = [each for each in store.find(_FIREWALL) if (each.type, each.id) in used]
     return ClusterNetwork(
         name=network.id,
-        rules=tuple(
-            rule
-            for record in store.find(_FIREWALL)
-            if (record.type, record.id) in used
-            for rule in _rules(record)
-        ),
+        rules=tuple(rule for each in walls for rule in _rules(each, _INGRESS)),
         proxies=tuple(
             str(record.inputs.get("ipCidrRange"))
             for record in store.find(_SUBNETWORK)
@@ -51,18 +49,20 @@ def network_of(paths: TwinPaths, spec: ClusterSpec) -> ClusterNetwork | None:
         ),
         is_shared=network.id.split("/")[1] != spec.project,
         enforces_policies=enforces_policies(spec, cluster),
+        leaving=tuple(rule for each in walls for rule in _rules(each, _EGRESS)),
     )
 
 
-def _rules(record: Record) -> Iterator[FirewallRule]:
-    """Yield the rules for all VMs of the network that a firewall resource has."""
+def _rules(record: Record, direction: tuple[str, str]) -> Iterator[FirewallRule]:
+    """Yield the rules for all VMs of the network that a firewall resource has for a direction."""
     inputs = record.inputs
-    is_ingress = str(inputs.get("direction") or "INGRESS") == "INGRESS"
-    if not is_ingress or inputs.get("disabled") is True or any(map(inputs.get, _TARGETS)):
+    name, ranges = direction
+    is_other = str(inputs.get("direction") or _INGRESS[0]) != name
+    if is_other or inputs.get("disabled") is True or any(map(inputs.get, _TARGETS)):
         return
     yield from firewall_rules(
         int(inputs.get("priority") or _LOWEST_PRIORITY),
-        [str(each) for each in as_list(inputs.get("sourceRanges")) or [_ALLOWS_ALL]],
+        [str(each) for each in as_list(inputs.get(ranges)) or [_ALLOWS_ALL]],
         [found for each in as_list(inputs.get("allows")) or [] if (found := as_object(each))],
         [found for each in as_list(inputs.get("denies")) or [] if (found := as_object(each))],
     )

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from twin.cluster.agent.launching.claims import Kind
 from twin.cluster.agent.launching.environment import expand
+from twin.cluster.agent.launching.google_access import NOBODY
 from twin.cluster.agent.launching.hardware import NodeHardware, made_for
 from twin.cluster.agent.launching.place import Launch, Place
 from twin.cluster.agent.launching.volumes import Mount, moves
@@ -23,7 +24,6 @@ from twin.providers.gcp.iam import endpoint
 from twin.wire.kube import JsonObject
 
 _MODULE = ["-m", "engine"]
-_NOBODY = "http://127.0.0.1:1"
 _DEVICES = {"gpu": "dev/nvidia{}", "tpu": "dev/vfio/{}"}
 # The kernel ends it with its launcher: a container's processes end together.
 _PROGRAM = """\
@@ -193,7 +193,7 @@ def environment(base: Mapping[str, str], root: Path, place: Place) -> dict[str, 
         root: Root folder of the container.
         place: Place of the container, with the twin whose object storage it reads.
     """
-    storage = _NOBODY
+    storage = f"http://{NOBODY}"
     if place.root is not None and gcs.runs(paths := TwinPaths(place.root)):
         storage = endpoint.url(paths, place.caller)
     secrets: dict[str, str] = {}
@@ -203,7 +203,7 @@ def environment(base: Mapping[str, str], root: Path, place: Place) -> dict[str, 
     return {
         **base,
         **secrets,
-        "GCE_METADATA_HOST": "127.0.0.1:1",  # nobody: no pod asks it for more than an identity
+        "GCE_METADATA_HOST": NOBODY,  # no pod asks it for more than an identity
         "GKE_INFERENCE_ROOT": str(root),
         "PATH": f"{root / 'usr/local/bin'}{os.pathsep}{base['PATH']}",
         "PYTHONPATH": f"{root}/opt/gke-inference",

@@ -14,7 +14,7 @@ from gke_inference.catalogue.load_balancing import HEALTH_CHECK_RANGES
 from twin.cluster.base.matching import container_port
 from twin.cluster.base.network_policies import lets_in
 from twin.cluster.gateway.translation.objects import JsonObject, Snapshot, mapping, strings
-from twin.cluster.gateway.translation.vpc import ClusterNetwork, FirewallRule
+from twin.cluster.gateway.translation.vpc import ClusterNetwork, FirewallRule, decision
 
 _OF_GKE: Final = 1000  # priority of the rules that GKE writes
 
@@ -75,7 +75,7 @@ def _refusal(
 
 
 def _passes_firewall(network: ClusterNetwork, flow: _Flow) -> bool:
-    """Return whether the rule with the lowest priority opens a port; a denial precedes its peers.
+    """Return whether firewall rules let a flow in.
 
     Without any rule, a VPC denies ingress. GKE opens the serving ports of a Gateway's backends in
     the project's own network, but not a port that only a health check uses.
@@ -83,11 +83,7 @@ def _passes_firewall(network: ClusterNetwork, flow: _Flow) -> bool:
     rules = list(network.rules)
     if flow.is_serving and not network.is_shared:
         rules.append(FirewallRule(_OF_GKE, True, (flow.source,), ((flow.port, flow.port),)))
-    for rule in sorted(rules, key=lambda each: (each.priority, each.allows)):
-        decides = rule.opens(flow.source, flow.port)
-        if decides is not None:
-            return decides
-    return False
+    return decision(rules, flow.source, flow.port) is True
 
 
 def _passes_policies(snapshot: Snapshot, pod: JsonObject, flow: _Flow) -> bool:

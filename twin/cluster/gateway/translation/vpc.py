@@ -1,4 +1,4 @@
-"""The VPC of a cluster and the firewall rules that decide about ingress to its pods. Pure."""
+"""The VPC of a cluster and the firewall rules that decide about traffic of its pods. Pure."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -10,41 +10,62 @@ _HIGHEST: Final = 65_535
 
 @dataclass(frozen=True)
 class FirewallRule:
-    """A rule for TCP ingress of a VPC, without targets."""
+    """A rule for TCP traffic of a VPC in one direction, without targets."""
 
     priority: int
     allows: bool
-    sources: tuple[IPv4Network, ...]
+    ranges: tuple[IPv4Network, ...]
+    """Sources of ingress, or destinations of egress."""
     ports: tuple[tuple[int, int], ...]
     """First and last port of each range."""
 
-    def opens(self, source: IPv4Network, port: int) -> bool | None:
-        """Return whether it lets all of a source in; None if it decides nothing about it."""
+    def opens(self, peer: IPv4Network, port: int) -> bool | None:
+        """Return whether it lets all of the other end pass; None if it decides nothing."""
         if not any(first <= port <= last for first, last in self.ports):
             return None
         if self.allows:
-            return True if any(source.subnet_of(each) for each in self.sources) else None
-        return False if any(source.overlaps(each) for each in self.sources) else None
+            return True if any(peer.subnet_of(each) for each in self.ranges) else None
+        return False if any(peer.overlaps(each) for each in self.ranges) else None
 
 
 @dataclass(frozen=True)
 class ClusterNetwork:
-    """The VPC of a cluster, for traffic of load balancers to its pods."""
+    """The VPC of a cluster, for traffic of load balancers to its pods and of pods to Google."""
 
     name: str
     """`projects/P/global/networks/NAME`."""
     rules: tuple[FirewallRule, ...]
+    """Rules for ingress."""
     proxies: tuple[str, ...]
     """Ranges of the proxy-only subnets that serve the cluster's region."""
     is_shared: bool
     """Whether it belongs to another project, in which GKE writes no firewall rules."""
     enforces_policies: bool
     """Whether the cluster enforces NetworkPolicies."""
+    leaving: tuple[FirewallRule, ...] = ()
+    """Rules for egress."""
+
+
+def decision(rules: Iterable[FirewallRule], peer: IPv4Network, port: int) -> bool | None:
+    """Return whether the rule with the lowest priority opens a port; None if no rule decides.
+
+    A denial precedes its peers.
+
+    Args:
+        rules: Rules for one direction.
+        peer: Addresses of the other end.
+        port: Port of the receiver.
+    """
+    for rule in sorted(rules, key=lambda each: (each.priority, each.allows)):
+        decides = rule.opens(peer, port)
+        if decides is not None:
+            return decides
+    return None
 
 
 def firewall_rules(
     priority: int,
-    sources: Iterable[str],
+    ranges: Iterable[str],
     allowed: Iterable[dict[str, Any]],
     denied: Iterable[dict[str, Any]],
 ) -> Iterator[FirewallRule]:
@@ -52,11 +73,11 @@ def firewall_rules(
 
     Args:
         priority: Its priority, 0 to 65535.
-        sources: Its source ranges; those of IPv6 are left out.
+        ranges: Its source or destination ranges; those of IPv6 are left out.
         allowed: Its `allows`, each with `protocol` and `ports`.
         denied: Its `denies`.
     """
-    ranges = tuple(IPv4Network(each) for each in sources if ":" not in each)
+    networks = tuple(IPv4Network(each) for each in ranges if ":" not in each)
     for is_allowed, entries in ((True, allowed), (False, denied)):
         spans = [
             span
@@ -65,7 +86,7 @@ def firewall_rules(
             for span in map(_span, entry.get("ports") or [f"0-{_HIGHEST}"])
         ]
         if spans:
-            yield FirewallRule(priority, is_allowed, ranges, tuple(spans))
+            yield FirewallRule(priority, is_allowed, networks, tuple(spans))
 
 
 def _span(ports: str) -> tuple[int, int]:

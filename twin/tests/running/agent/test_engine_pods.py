@@ -16,6 +16,7 @@ from twin.tests.eventually import eventually
 from twin.tests.running.agent.conftest import Agent
 from twin.tests.running.agent.objects import condition, engine, grant_bucket, node, pod, remove
 from twin.wire.kube import Kube, KubeError
+from twin.world.store import Store, new_record
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(120)]
 JsonObject = dict[str, Any]
@@ -224,6 +225,47 @@ def test_the_compile_cache_in_a_bucket_outlives_the_pod(agent: Agent, pods: Pods
     log = agent.context.dir / "logs" / "pods" / f"{pods.namespace}_second_vllm.log"
     compile_line = next(line for line in log.read_text().splitlines() if '"compile"' in line)
     assert json.loads(compile_line)["cached"] is True
+
+
+def test_a_bucket_is_mounted_when_policies_let_the_pod_out_and_stays_mounted(
+    agent: Agent, pods: Pods
+):
+    context = agent.context
+    name = f"projects/p/locations/{context.spec.location}/clusters/{context.spec.name}"
+    dataplane = {"datapathProvider": "ADVANCED_DATAPATH"}
+    token = "gcp:container/cluster:Cluster"
+    store = Store(context.paths.cloud_db)
+    if store.get(token, name) is None:  # policies of other namespaces are not there
+        store.add(new_record(token, name, context.spec.name, "p", "", dataplane, {}), [])
+    policies = f"/apis/networking.k8s.io/v1/namespaces/{pods.namespace}/networkpolicies"
+    closed = {"podSelector": {}, "policyTypes": ["Egress"]}
+    policy = {"metadata": {"name": "closed"}, "spec": closed}
+    pods.kube.post(policies, policy)
+    (context.paths.gcs / "weights").mkdir(parents=True, exist_ok=True)
+    grant_bucket(context.paths, pods.namespace, "weights")
+    bucket = {
+        "csi": {
+            "driver": "gcsfuse.csi.storage.gke.io",
+            "volumeAttributes": {"bucketName": "weights"},
+        },
+        "name": "weights",
+    }
+    mounted = engine(volumeMounts=[{"name": "weights", "mountPath": "/weights"}])
+    pods.create(pod("closed", mounted, volumes=[bucket]))
+
+    def messages() -> list[str]:
+        listed = pods.kube.list(f"/api/v1/namespaces/{pods.namespace}/events")
+        return [each["message"] for each in listed if each["reason"] == "FailedMount"]
+
+    reason = "199.36.153.8:443: no NetworkPolicy of its namespace lets it out"
+    eventually(lambda: any(reason in each for each in messages()))
+    assert condition(pods.get("closed"), "Ready") != "True"
+    pods.kube.delete(f"{policies}/closed")
+    pods.ready("closed")
+    with agent.away():
+        pods.kube.post(policies, policy)
+    os.kill(pods.pid("closed"), signal.SIGKILL)
+    eventually(lambda: pods.get("closed")["status"]["containerStatuses"][0]["restartCount"] == 1)
 
 
 def test_a_pod_of_a_tag_that_nobody_published_waits_for_its_image(pods: Pods):

@@ -31,6 +31,7 @@ class Cluster:
         self.dir = folder
         self.kube = self
         self.paths = self
+        self.cloud_db = folder / "cloud.db"
         self.volumes = folder / "volumes"
         self.spec = SimpleNamespace(name="c")
         self.deleted: list[str] = []

@@ -59,13 +59,17 @@ def test_the_rules_for_all_machines_of_a_network_are_read(place: Place) -> None:
     tcp = [{"protocol": "tcp", "ports": ["8000", "9002-9005"]}, {"protocol": "icmp"}]
     place.firewall("open", allows=tcp, sourceRanges=["35.191.0.0/16"], priority=900)
     place.firewall("shut", denies=[{"protocol": "all"}], sourceRanges=["10.0.0.0/8"])
-    place.firewall("out", allows=tcp, direction="EGRESS")
+    out = {"destinationRanges": ["0.0.0.0/0"], "direction": "EGRESS"}
+    place.firewall("out", denies=[{"protocol": "tcp", "ports": ["443"]}], priority=800, **out)
+    place.firewall("some-out", denies=[{"protocol": "all"}], targetTags=["web"], **out)
     place.firewall("off", allows=tcp, disabled=True, sourceRanges=["10.0.0.0/8"])
     place.firewall("some", allows=tcp, sourceRanges=["10.0.0.0/8"], targetTags=["web"])
     assert sorted(place.found().rules, key=lambda each: each.priority) == [
         FirewallRule(900, True, (IPv4Network("35.191.0.0/16"),), ((8000, 8000), (9002, 9005))),
         FirewallRule(1000, False, (IPv4Network("10.0.0.0/8"),), ((0, 65_535),)),
     ]
+    everywhere = (IPv4Network("0.0.0.0/0"),)
+    assert place.found().leaving == (FirewallRule(800, False, everywhere, ((443, 443),)),)
 
 
 def test_the_proxies_of_the_own_region_and_those_over_all_regions_are_known(place: Place) -> None:
