@@ -31,7 +31,7 @@ def network(*ports: str, sources: tuple[str, ...] = (PROXIES, *HEALTH_CHECK_RANG
     """A Shared VPC with a rule that opens ports, if there are any."""
     allowed = [{"protocol": "tcp", "ports": list(ports)}] if ports else []
     rules = tuple(firewall_rules(1000, sources, allowed, []))
-    fields = {"is_shared": True, "enforces_policies": False, **more}
+    fields: dict[str, Any] = {"is_shared": True, "enforces_policies": False, **more}
     return ClusterNetwork("projects/host/global/networks/net", rules, (PROXIES,), **fields)
 
 
