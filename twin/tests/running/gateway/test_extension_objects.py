@@ -60,6 +60,8 @@ def test_an_accepted_extension_is_called_until_it_is_deleted(cluster, guard, eve
     cluster.apply(extension())
     eventually(lambda: ask("llama-8b")[0] == 401, 20)
     assert ask("llama-8b")[2] == {"error": {"message": "no key"}}
+    # a gateway may ask the extension before its status is written
+    eventually(lambda: cluster.status(API, "GCPTrafficExtension", "guard").get("ancestors"))
     assert (condition(cluster)["status"], condition(cluster)["reason"]) == ("True", "Accepted")
     guard.answers = lambda *_: [go_on("request_headers", {"x-tenant": "acme"})]
     assert ask("llama-8b")[0] == 200
