@@ -82,7 +82,8 @@ def test_a_client_that_waits_behind_many_requests_of_another_is_next_but_one(
         cluster.engines.metrics.clear()
         assert quiet.result() == 200
         assert {each.result() for each in loud} == {200}
-    order = [headers.get("x-name") for headers in cluster.engines.headers[before:]]
+    reached = cluster.engines.headers[before:]
+    order = [headers["x-name"] for headers in reached if "x-name" in headers]
     assert len(order) == MANY + 1
     assert order.index("quiet") <= 3  # the requests that go out together may overtake each other
 
@@ -134,7 +135,8 @@ def test_every_priority_is_served_and_the_higher_one_first(
         before = len(cluster.engines.headers)
         cluster.engines.metrics.clear()
         assert {each.result() for each in answers} == {200}
-    order = [headers.get("x-name") for headers in cluster.engines.headers[before:]]
+    reached = cluster.engines.headers[before:]
+    order = [headers["x-name"] for headers in reached if "x-name" in headers]
     assert sorted(order) == ["batch"] * MANY + ["default", "interactive"]
     # the requests that go out together may overtake each other
     assert order.index("interactive") <= 3
