@@ -5,13 +5,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from gke_inference.catalogue.google_addresses import APIS
-from gke_inference.catalogue.load_balancing import BACKEND_PORTS, HEALTH_CHECK_RANGES
+from gke_inference.catalogue.load_balancing import BACKEND_PORTS, HEALTH_CHECK_RANGES, HTTPS_PORT
 from infra.stack import ExistingSubnet
 from scripts.prerequisites.finding import Finding, Project, State, judged
 from scripts.shared.google_cloud import Json, NotFound, last
 
 _COMPUTE: Final = "compute.googleapis.com/compute/v1"
-_HTTPS: Final = 443
 _ALL_PORTS = "0-65535"
 """What a rule without ports opens."""
 _STORAGE: Final = "storage.googleapis.com/storage/v1/b"
@@ -183,10 +182,10 @@ def _egress(project: Project, network: str) -> Finding:
             subject,
             name,
             State.UNSEEN,
-            f"rules of the network deny TCP on {_HTTPS} to {', '.join(APIS)}; rules for tags or"
+            f"rules of the network deny TCP on {HTTPS_PORT} to {', '.join(APIS)}; rules for tags or"
             " accounts of the nodes, and endpoints of Private Service Connect, are not looked at",
             f"gcloud compute firewall-rules create google-apis --project={owner}"
-            f" --network={last(network)} --direction=EGRESS --allow=tcp:{_HTTPS} --priority=900"
+            f" --network={last(network)} --direction=EGRESS --allow=tcp:{HTTPS_PORT} --priority=900"
             " --destination-ranges=199.36.153.8/30",
         )
 
@@ -209,7 +208,7 @@ def _lets_out(rules: list[Json], address: str) -> bool:
         ranges = [each for each in rule.get("destinationRanges", ["0.0.0.0/0"]) if ":" not in each]
         entries: list[dict[str, Any]] = rule.get("denied") or rule.get("allowed", [])
         if any(at in ipaddress.IPv4Network(each) for each in ranges) and any(
-            first <= _HTTPS <= final for first, final in _tcp_spans(entries)
+            first <= HTTPS_PORT <= final for first, final in _tcp_spans(entries)
         ):
             return "denied" not in rule
     return True

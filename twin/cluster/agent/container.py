@@ -263,7 +263,7 @@ class Container:
     def next_due(self) -> float:
         """Return the monotonic time by which `tick` must be called again.
 
-        The end of its process is told by `wake`.
+        `wake` is called when its process ends.
         """
         if self.finished:
             return math.inf

@@ -214,7 +214,7 @@ def install(ctx: ClusterContext, stop: threading.Event, addons: Iterable[Path] =
     kept_as = key(ctx.spec.version)
     own = stored_kinds.read(kept_as) or gke_crds(ctx.spec.version)  # YAML takes longer
     crds = own + upstream_crds(addons)
-    is_first = not kube.list(_CRD_PATH)
+    is_first = not kube.get(_CRD_PATH, limit=1)["items"]
     with ThreadPoolExecutor(_WORKERS) as pool:
         plain = [pool.submit(_apply, kube, item) for item in gke_objects(ctx.spec.autopilot)]
         if ctx.spec.autopilot and is_first:

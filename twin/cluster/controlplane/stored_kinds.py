@@ -1,10 +1,10 @@
 """GKE's CRDs in the form in which an API server stores them, kept for later clusters.
 
-An API server checks each CRD that it is sent: its schema, and the cost of each of its CEL rules. To
-install GKE's takes half of the processor time of a cluster's start. One that finds them in etcd has
-nothing to check. The first cluster on a machine is sent its CRDs, and what its API server made of
-them is written to the user's cache. The etcd of each later cluster with the same CRDs and the same
-Kubernetes gets them before its API server starts.
+An API server checks each CRD that it is sent: its schema, and the cost of each of its CEL rules.
+For GKE's, that is about half of its processor time until a cluster is ready. One that finds them in
+etcd has nothing to check. The first cluster on a machine is sent its CRDs, and what its API server
+made of them is written to the user's cache. The etcd of each later cluster with the same CRDs and
+the same Kubernetes gets them before its API server starts.
 """
 
 import json
