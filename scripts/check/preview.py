@@ -13,7 +13,13 @@ from typing import Annotated
 import typer
 
 from scripts.shared.data_loss import refuse_losses
-from scripts.shared.engine import Engine, OfficialOption, check_file, official_to_preview
+from scripts.shared.engine import (
+    Engine,
+    OfficialOption,
+    check_file,
+    official_to_preview,
+    program_hosts,
+)
 from scripts.shared.platform_state import with_platform
 from scripts.shared.pulumi_cli import EVENTS, PulumiCli, event_log
 from scripts.terminal.console import CheckFailedError, CommandError
@@ -101,7 +107,9 @@ def _platform(engine: PulumiCli, stack: str) -> Generator[dict[str, str]]:
 
 
 def _on_twin(stack: str, *, official: bool) -> Engine:
-    engine = Engine(TwinPaths.default(), official=official_to_preview(official))
+    paths, plugins = TwinPaths.default(), official_to_preview(official)
+    hosts = None if official else program_hosts(paths)
+    engine = Engine(paths, official=plugins, hosts=hosts)
     engine.ensure_stack(stack)
     return engine
 

@@ -15,7 +15,7 @@ from scripts.delivery.writing import check_targets, stack_tree, write_targets
 from scripts.report.page import page
 from scripts.report.write import write_report
 from scripts.shared.dashboard_files import write_grafana
-from scripts.shared.engine import Engine, OfficialOption, official_to_preview
+from scripts.shared.engine import Engine, OfficialOption, official_to_preview, program_hosts
 from scripts.shared.google_cloud import Cloud
 from scripts.shared.preview_states import manifests, preview_states, without_unknowns
 from scripts.shared.quota_limits import twin_limits
@@ -95,12 +95,14 @@ def render(
     official: OfficialOption = False,
 ) -> None:
     """Write every object and resource of a stack, and a report, to build/STACK/."""
+    paths, plugins = TwinPaths.default(), official_to_preview(official)
+    hosts = None if official else program_hosts(paths)
     plan = plan_of(stack)
     check_targets(plan, stack, git, oci, sign)
     signer = None if sign is None else signer_of(sign, _connect)
     if check:
         ensure_tools("cluster")  # the API server that checks
-    engine = Engine(TwinPaths.default(), official=official_to_preview(official))
+    engine = Engine(paths, official=plugins, hosts=hosts)
     folder = REPOSITORY / "build" / stack
     folder.mkdir(parents=True, exist_ok=True)
     states = preview_states(engine, stack)

@@ -38,7 +38,13 @@ from scripts.operate.stack_tools import environments_of, picker_stand_in, purpos
 from scripts.shared.clusters import close, of_twin
 from scripts.shared.dashboard_files import publish
 from scripts.shared.data_loss import guard
-from scripts.shared.engine import Engine, OfficialOption, check_file, official_to_deploy
+from scripts.shared.engine import (
+    Engine,
+    OfficialOption,
+    check_file,
+    official_to_deploy,
+    program_hosts,
+)
 from scripts.shared.engine_progress import VerboseOption, run_update
 from scripts.shared.hosts import lead, save
 from scripts.shared.model_client import KEY_VARIABLE, models, preload
@@ -159,6 +165,7 @@ def up(
     paths = TwinPaths.default()
     _check(stack, paths, speed, real_engine)
     plugins = official_to_deploy(official)
+    hosts = None if official else program_hosts(paths)
     if not over_quota:
         refuse_shortage(stack, scenario)
     refuse_absence(stack, paths, scenario)
@@ -173,7 +180,7 @@ def up(
     if not is_platform and not os.environ.get(KEY_VARIABLE):
         check_apps(plan, names_of(plan, plan.platform.models))
     _obtain_tools(plan)
-    engine = _prepared(Engine(paths, speed, plugins), stack)
+    engine = _prepared(Engine(paths, speed, plugins, hosts), stack)
     check_platform_is_up(engine, stack)
     if planned is not None:
         planned.prepare()

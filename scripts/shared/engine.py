@@ -1,9 +1,11 @@
 """Runs the Pulumi CLI on the twin, and creates its stacks."""
 
 import json
+import os
 import socket
 import time
-from contextlib import suppress
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from signal import Signals
 from typing import Annotated, Any
@@ -22,10 +24,16 @@ from twin.cluster import lifecycle as clusters
 from twin.host import processes
 from twin.host.inherited import LEAST_OPEN_FILES, open_files
 from twin.host.paths import TwinPaths
-from twin.pulumi.environment import pulumi_environment
+from twin.pulumi.environment import process_environment, pulumi_environment
 from twin.pulumi.official import OfficialPlugins, find_official
+from twin.pulumi.warm_hosts import WarmHosts
 
 PROJECT = "gke-inference"
+PROGRAMS = ("preview", "up")
+"""Commands of the CLI that run the project's program."""
+_MODULES = ("infra.reading.built", "infra.reading.platform_reference", "infra.deploy.program")
+"""What this repository's program imports."""
+_STANDARD_ERROR = 2
 _WAIT_SECONDS = 0.2
 
 OfficialOption = Annotated[
@@ -36,6 +44,17 @@ OfficialOption = Annotated[
         "exits 2 if one is missing.",
     ),
 ]
+
+
+def program_hosts(paths: TwinPaths) -> WarmHosts:
+    """Start to load what programs import; the sooner, the less the run waits for it.
+
+    What programs print goes to standard error, because the engine does not read it.
+    """
+    folder = paths.root / "hosts"
+    folder.mkdir(parents=True, exist_ok=True)
+    environment = {**os.environ, **process_environment(paths)}
+    return WarmHosts(folder, environment, _MODULES, _STANDARD_ERROR)
 
 
 def check_stack(name: str) -> None:
@@ -101,6 +120,7 @@ class Engine(PulumiCli):
         paths: TwinPaths,
         speed: float | None = None,
         official: OfficialPlugins | None = None,
+        hosts: WarmHosts | None = None,
     ) -> None:
         """Obtain missing tools and start the daemon; start control planes of existing clusters.
 
@@ -108,6 +128,8 @@ class Engine(PulumiCli):
             paths: Paths of the twin.
             speed: Clock speed as a multiple of real time; a running twin keeps its speed.
             official: Plugins that replace the twin's own.
+            hosts: Language hosts for the programs of runs, as `program_hosts` returns them; with
+                None, they are started when they are needed.
 
         Raises:
             twin.toolchain.ToolError: A tool cannot be obtained.
@@ -121,6 +143,19 @@ class Engine(PulumiCli):
         ensure_tools("engine", *(["cluster"] if clusters.folders(paths) else []))
         self.paths = paths
         super().__init__(pulumi_environment(paths, daemon.ensure(paths, speed), official))
+        self._hosts = hosts
+        self._has_hosts = official is None
+
+    @contextmanager
+    def attached(self, command: str, environment: Mapping[str, str]) -> Generator[dict[str, str]]:
+        """Attach a run of the CLI to a language host that has loaded what programs import."""
+        if command not in PROGRAMS or not self._has_hosts:
+            yield {}
+            return
+        if self._hosts is None:
+            self._hosts = program_hosts(self.paths)
+        with self._hosts.host({**os.environ, **self.environment, **environment}) as port:
+            yield {"PULUMI_DEBUG_LANGUAGES": f"python:{port}"}
 
     def ensure_stack(self, name: str) -> None:
         """Create the stack if it does not exist, and clear the leftovers of a killed run.

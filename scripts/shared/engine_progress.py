@@ -150,15 +150,17 @@ def run_update(cli: PulumiCli, *arguments: str, is_verbose: bool = False) -> int
         events, output = Path(folder) / "events.json", Path(folder) / "output"
         events.touch()
         options = (*event_log(events), "--suppress-outputs", "--suppress-progress")
-        with output.open("w") as written:
-            process = cli.start(*arguments, *options, output=written, environment=EVENTS)
-        try:
-            with events.open() as file:
-                _follow(process, file)
-        except BaseException:
-            process.kill()
-            process.wait()
-            raise
+        with cli.attached(arguments[0], EVENTS) as more:
+            with output.open("w") as written:
+                environment = {**EVENTS, **more}
+                process = cli.start(*arguments, *options, output=written, environment=environment)
+            try:
+                with events.open() as file:
+                    _follow(process, file)
+            except BaseException:
+                process.kill()
+                process.wait()
+                raise
         console.print(end_of(output.read_text()), markup=False, highlight=False, soft_wrap=True)
         return process.returncode
 

@@ -3,7 +3,8 @@
 import json
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from signal import Signals
 from typing import IO, Any
@@ -37,18 +38,31 @@ class PulumiCli:
         Raises:
             CommandError: `pulumi` is not on PATH.
         """
-        try:
-            return subprocess.run(
-                ["pulumi", *arguments],
-                cwd=project,
-                env={**os.environ, **self.environment, **(environment or {})},
-                text=True,
-                capture_output=capture,
-                check=False,
-                preexec_fn=ends_with(self.end),
-            )
-        except FileNotFoundError:
-            raise CommandError("pulumi: must be on PATH, found none") from None
+        given = environment or {}
+        with self.attached(arguments[0], given) as more:
+            try:
+                return subprocess.run(
+                    ["pulumi", *arguments],
+                    cwd=project,
+                    env={**os.environ, **self.environment, **given, **more},
+                    text=True,
+                    capture_output=capture,
+                    check=False,
+                    preexec_fn=ends_with(self.end),
+                )
+            except FileNotFoundError:
+                raise CommandError("pulumi: must be on PATH, found none") from None
+
+    @contextmanager
+    def attached(self, command: str, environment: Mapping[str, str]) -> Generator[dict[str, str]]:
+        """Yield more variables for a run, which hold as long as the block.
+
+        Args:
+            command: First argument of the CLI.
+            environment: Variables of the run.
+        """
+        del command, environment
+        yield {}
 
     def start(
         self,

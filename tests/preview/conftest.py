@@ -2,9 +2,9 @@ from functools import cache
 
 import pytest
 
+from scripts.shared.engine import Engine
 from scripts.shared.preview_states import preview_states
 from tests.browser import chromium_or_skip
-from tests.warm_engine import WarmEngine
 from twin import daemon
 from twin.host import processes
 from twin.host.paths import TwinPaths
@@ -13,9 +13,8 @@ from twin.host.paths import TwinPaths
 @pytest.fixture(scope="package")
 def engine(tmp_path_factory):
     paths = TwinPaths(tmp_path_factory.mktemp("preview") / "twin")
-    engine = WarmEngine(paths)
+    engine = Engine(paths)
     yield engine
-    engine.close()
     daemon.shut_down(paths)
     assert processes.running(paths) == {}
 

@@ -111,6 +111,7 @@ class LanguageHost(_language_grpc.LanguageRuntimeServicer):
         request.args[:] = [self._engine]
         os.chdir(request.pwd or entry)
         sys.path.insert(0, str(main.parent))
+        _forget_others(main.resolve().parent)
         if self._loading.ident is not None:
             self._loading.join()  # two threads that import the same may see half a module
 
@@ -189,6 +190,15 @@ def interpreter(info: Any, *, is_plugin: bool = False) -> str:
     if named is None and is_plugin and user_programs.plugin_environment(info).exists():
         named = user_programs.plugin_environment(info)
     return sys.executable if named is None else str(named / "bin" / "python")
+
+
+def _forget_others(folder: Path) -> None:
+    """Unload the modules of the package of a program that another checkout has."""
+    loaded = sys.modules.get(folder.name)
+    if loaded is not None and folder != Path(loaded.__file__ or "").resolve().parent:
+        for name in list(sys.modules):
+            if name.partition(".")[0] == folder.name:
+                del sys.modules[name]
 
 
 def load_sdks() -> None:

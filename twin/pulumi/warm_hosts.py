@@ -1,11 +1,13 @@
 """Language hosts with preloaded SDKs: forks of one process that loads them once.
 
-Each run of the engine starts a language host, which loads the SDKs for more than a second before
-the program starts. For several consecutive runs, the engine attaches to these hosts instead
-(`PULUMI_DEBUG_LANGUAGES`): the first waits for the SDKs, the others start immediately.
+Each run of the engine starts two language hosts in succession: one is asked for its version alone,
+the other loads the SDKs for more than a second before the program starts. The engine attaches to
+one of these hosts instead (`PULUMI_DEBUG_LANGUAGES`). The process loads while the command does
+other things; of several runs, only the first waits for it.
 """
 
 import gc
+import importlib
 import json
 import os
 import signal
@@ -13,9 +15,11 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Generator, Iterable, Mapping
+import weakref
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from twin.host.processes import ProcessError
 from twin.pulumi import language_host
@@ -25,33 +29,40 @@ from twin.pulumi.speedups import speed_up_imports
 class WarmHosts:
     """The process with the loaded SDKs, and its forked hosts."""
 
-    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        environment: Mapping[str, str],
+        modules: Sequence[str] = (),
+        output: int = subprocess.DEVNULL,
+    ) -> None:
         """Start loading without waiting for it.
 
         Args:
             folder: working directory of the process, without modules, because Python searches it
                 first.
             environment: environment of the process; each host has its own.
+            modules: modules that programs import, to load after the SDKs.
+            output: file descriptor for what programs print; what they log goes to the engine.
         """
         self._lock = threading.Lock()
         self._control, theirs = socket.socketpair()
-        with theirs, _held(signal.SIGINT):
+        with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "twin.pulumi.warm_hosts", str(theirs.fileno())],
+                [sys.executable, "-m", __name__, str(theirs.fileno()), *modules],
                 cwd=folder,
                 env=dict(environment),
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,  # what programs print; what they log goes to the engine
+                stdout=output,
+                process_group=0,  # as the engine's plugins: Ctrl-C is for the command, which tidies up
             )
         self._answers = self._control.makefile("r")
+        self._end = weakref.finalize(self, _stop, self._process, self._answers, self._control)
 
     def close(self) -> None:
-        """Stop the process and every host."""
-        self._process.terminate()
-        self._process.wait()
-        self._answers.close()
-        self._control.close()
+        """Stop the process and every host, which the end of this program does too."""
+        self._end()
 
     @contextmanager
     def host(self, environment: Mapping[str, str]) -> Generator[int]:
@@ -82,23 +93,20 @@ class WarmHosts:
         return json.loads(answer)
 
 
-@contextmanager
-def _held(number: signal.Signals) -> Generator[None]:
-    """Block a signal in this thread and in the processes that it starts."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {number})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+def _stop(process: subprocess.Popen[bytes], *connections: IO[str] | socket.socket) -> None:
+    process.terminate()
+    process.wait()
+    for each in connections:
+        each.close()
 
 
-def main(control: socket.socket) -> None:
-    """Load the SDKs, then start and stop hosts, as requested in lines of JSON."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with the command, which may have to tidy
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # blocked since it was started
+def main(control: socket.socket, modules: Sequence[str]) -> None:
+    """Load the SDKs and modules, then start and stop hosts, as requested in lines of JSON."""
     gc.disable()
     speed_up_imports()
     language_host.load_sdks()
+    for name in modules:
+        importlib.import_module(name)
     gc.freeze()  # pages stay shared with the hosts
     with control, control.makefile("r") as requests:
         for line in requests:
@@ -130,7 +138,6 @@ def _forked(environment: dict[str, str], control: socket.socket) -> dict[str, in
 def _become(environment: dict[str, str], write: int) -> None:
     """Serve as the host of one run until the process or its parent ends."""
     parent = os.getppid()
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(environment)
     folders = environment.get("PYTHONPATH", "").split(os.pathsep)
@@ -155,4 +162,4 @@ def forget_packages(folders: Iterable[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(socket.socket(fileno=int(sys.argv[1])))
+    main(socket.socket(fileno=int(sys.argv[1])), sys.argv[2:])

@@ -73,6 +73,34 @@ def test_it_answers_what_the_sdk_answers(resource_type, props, levels):
     assert answers[0] == answers[1]
 
 
+def test_properties_are_read_once_for_all_policies_and_as_the_sdk_reads_them(monkeypatch):
+    sdks = policy.json_format
+    reading = analyzer.ReadOnce()
+    monkeypatch.setattr(analyzer, "_JSON", reading)
+    monkeypatch.setattr(policy, "json_format", reading)
+    every_kind = {"a": [1, 0.5, None, True, {"b": "c", "d": []}], "e": {}, "location": "us-east5-a"}
+    request = _request(CLUSTER, every_kind)
+    readings: list[Any] = []
+    monkeypatch.setattr(
+        analyzer, "_plain", lambda found: readings.append(found) or sdks.MessageToDict(found)
+    )
+    answer = _ours().Analyze(request, None)
+    assert len(answer.diagnostics) > 1
+    assert len(readings) == 1
+    monkeypatch.undo()
+    reading.forget()
+    assert reading.MessageToDict(request.properties) == sdks.MessageToDict(request.properties)
+    assert answer == _service(_SDK, {}).Analyze(request, None)
+
+
+@pytest.mark.parametrize("number", [float("inf"), float("nan")])
+def test_a_number_that_json_does_not_have_is_refused_as_the_sdk_refuses_it(number):
+    reading = analyzer.ReadOnce()
+    reading.forget()
+    with pytest.raises(ValueError, match="Fail to serialize"):
+        reading.MessageToDict(_request(CLUSTER, {"a": number}).properties)
+
+
 def test_the_resources_compared_break_rules_and_hold_what_is_not_known():
     answers = [_ours().Analyze(_request(*each), None).diagnostics for each in _RESOURCES]
     assert [bool(each) for each in answers] == [True, True, True, True, True, False, False]

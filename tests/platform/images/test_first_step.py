@@ -11,8 +11,8 @@ from scripts.backend.twin_cloud import twin_cloud
 from scripts.images import bootstrap, prepare
 from scripts.images.registry import TwinRegistry
 from scripts.operate.refusals import refuse_unbuilt
+from scripts.shared.engine import Engine
 from scripts.terminal.console import CheckFailedError
-from tests.warm_engine import WarmEngine
 from twin import daemon
 from twin.host import processes
 from twin.host.paths import TwinPaths
@@ -27,11 +27,10 @@ SOURCE = (
 
 @pytest.fixture
 def engine(tmp_path):
-    engine = WarmEngine(TwinPaths(tmp_path / "twin"))
+    engine = Engine(TwinPaths(tmp_path / "twin"))
     World(build_repositories=(SOURCE,)).save(engine.paths.capacity_file)
     engine.ensure_stack("prod")
     yield engine
-    engine.close()
     daemon.shut_down(engine.paths)
     assert processes.running(engine.paths) == {}
 

@@ -5,6 +5,7 @@ They are optional: `GKE_INFERENCE_NO_SPEEDUPS=1` runs every program on the unpat
 
 import os
 
+from twin.pulumi.speedups.sdk_annotations import postpone_annotations
 from twin.pulumi.speedups.sdk_parts import load_by_parts
 from twin.pulumi.speedups.sdk_registration import register_quickly
 from twin.pulumi.speedups.sdk_values import convert_quickly
@@ -20,8 +21,9 @@ def are_on() -> bool:
 
 
 def speed_up_imports() -> None:
-    """Load SDK packages that are imported from now on in parts."""
+    """Load SDK packages that are imported from now on in parts, and their types on use."""
     if are_on():
+        postpone_annotations()
         load_by_parts()
 
 

@@ -3,7 +3,6 @@
 import importlib
 import json
 import os
-import signal
 import socket
 from concurrent import futures
 from typing import Any
@@ -24,8 +23,8 @@ import json, os, sys
 from pathlib import Path
 import gke_inference.catalogue
 told = {"word": os.environ.get("WORD"), "home": os.environ.get("HOME"), "path": sys.path[:3],
-        "parent": os.getppid(), "sdk": "pulumi_gcp.compute._inputs" in sys.modules,
-        "catalogue": gke_inference.catalogue.__file__}
+        "parent": os.getppid(), "group": os.getpgid(0),
+        "sdk": "pulumi_gcp.compute._inputs" in sys.modules, "catalogue": gke_inference.catalogue.__file__}
 Path("told.json").write_text(json.dumps(told))
 """
 
@@ -111,10 +110,12 @@ def _connect(port):
     socket.create_connection(("127.0.0.1", port), timeout=30).close()
 
 
-def test_an_interrupt_at_the_terminal_leaves_the_process_to_the_command(hosts):
-    os.kill(hosts._process.pid, signal.SIGINT)
+def test_an_interrupt_at_the_terminal_reaches_neither_the_process_nor_its_hosts(
+    hosts, monitor, tmp_path
+):
     with hosts.host({}) as port:
-        _connect(port)
+        told = _run(port, tmp_path / "grouped", monitor)
+    assert os.getpgid(hosts._process.pid) == told["group"] == hosts._process.pid
 
 
 def test_that_the_process_is_gone_is_said(tmp_path):
