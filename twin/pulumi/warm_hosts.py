@@ -55,7 +55,7 @@ class WarmHosts:
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
-                process_group=0,  # as the engine's plugins: Ctrl-C is for the command, which tidies up
+                process_group=0,  # as the engine's plugins: Ctrl-C is for the command alone
             )
         self._answers = self._control.makefile("r")
         self._end = weakref.finalize(self, _stop, self._process, self._answers, self._control)

@@ -24,7 +24,8 @@ from pathlib import Path
 import gke_inference.catalogue
 told = {"word": os.environ.get("WORD"), "home": os.environ.get("HOME"), "path": sys.path[:3],
         "parent": os.getppid(), "group": os.getpgid(0),
-        "sdk": "pulumi_gcp.compute._inputs" in sys.modules, "catalogue": gke_inference.catalogue.__file__}
+        "sdk": "pulumi_gcp.compute._inputs" in sys.modules,
+        "catalogue": gke_inference.catalogue.__file__}
 Path("told.json").write_text(json.dumps(told))
 """
 
