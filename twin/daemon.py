@@ -18,7 +18,7 @@ from typing import Any
 
 from twin.cluster import lifecycle as clusters
 from twin.host import processes
-from twin.host.keep_running import keep_running
+from twin.host.keep_running import start_all
 from twin.host.locks import exclusive
 from twin.host.paths import REPOSITORY, TwinPaths
 from twin.host.pki import make_twin_pki
@@ -95,6 +95,12 @@ def ports(paths: TwinPaths) -> dict[str, int] | None:
     if state is None or state.get("code") != _own_code():
         return None
     return _ports(state) if Path(str(state.get("checkout"))).is_dir() else None
+
+
+def other_code(paths: TwinPaths) -> str | None:
+    """Return the checkout of a running daemon that `ensure` replaces; None if there is none."""
+    state = _state(paths)
+    return None if state is None or ports(paths) is not None else str(state.get("checkout"))
 
 
 def _state(paths: TwinPaths) -> dict[str, Any] | None:
@@ -194,16 +200,14 @@ def _serve(paths: TwinPaths) -> None:
     about = {"code": code, "checkout": str(REPOSITORY)}
     partial.write_text(json.dumps({"gcp": gcp_port, "kubernetes": kubernetes_port, **about}))
     partial.replace(paths.daemon_file)
-    beside = {
+    parts = {
         "logs": functools.partial(keep_short, paths),
         "front": FrontTier(paths).run,
         "dns": Prober(paths).run,
         "endpoints": EndpointTier(paths).run,
         "uptime": Uptime(paths).run,
     }
-    for name, run in beside.items():
-        arguments = (name, run, stop)
-        threading.Thread(target=keep_running, args=arguments, daemon=True, name=name).start()
+    start_all(parts, stop)
     stop.wait()
     for server in (gcp_server, kubernetes_server):
         server.stop(grace=1).wait()

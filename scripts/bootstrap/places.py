@@ -10,7 +10,7 @@ from scripts.bootstrap.state import Surroundings
 from scripts.shared import google_clients
 from scripts.shared.google_cloud import Cloud
 from scripts.shared.tool_setup import ensure_tools
-from twin import daemon
+from scripts.shared.twin_daemon import start_daemon
 from twin.host.paths import REPOSITORY, TwinPaths
 from twin.providers.gcp.effects import gcs
 from twin.pulumi.environment import pulumi_environment
@@ -57,7 +57,7 @@ def on_twin(project: Project, paths: TwinPaths) -> Place:
     """
     ensure_tools("engine")
     environment = {
-        **pulumi_environment(paths, daemon.ensure(paths)),
+        **pulumi_environment(paths, start_daemon(paths)),
         "GOOGLE_OAUTH_ACCESS_TOKEN": "twin",  # required before it opens a bucket
         "STORAGE_EMULATOR_HOST": gcs.url(paths).removeprefix("http://"),  # in the engine's format
     }

@@ -92,11 +92,11 @@ def _started_twin(plan: Plan, stack: str) -> Project:
     """
     # the twin's modules take a while to load, and a real project does not need them
     from scripts.shared.tool_setup import ensure_tools  # noqa: PLC0415
-    from twin import daemon  # noqa: PLC0415
+    from scripts.shared.twin_daemon import start_daemon  # noqa: PLC0415
 
     paths = TwinPaths.default()
     ensure_tools("engine")
-    daemon.ensure(paths)
+    start_daemon(paths)
     return twin_project(plan, stack, paths)
 
 

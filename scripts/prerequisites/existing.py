@@ -1,18 +1,23 @@
 """Existing resources of a stack: networks, subnets, buckets, repositories and keys."""
 
-import ipaddress
-from collections.abc import Callable, Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator
+from ipaddress import IPv4Network
+from typing import Final
 
 from gke_inference.catalogue.google_addresses import APIS
 from gke_inference.catalogue.load_balancing import BACKEND_PORTS, HEALTH_CHECK_RANGES, HTTPS_PORT
 from infra.stack import ExistingSubnet
 from scripts.prerequisites.finding import Finding, Project, State, judged
 from scripts.shared.google_cloud import Json, NotFound, last
+from twin.cluster.gateway.translation.vpc import (
+    ANYWHERE,
+    Direction,
+    FirewallRule,
+    decision,
+    firewall_rules,
+)
 
 _COMPUTE: Final = "compute.googleapis.com/compute/v1"
-_ALL_PORTS = "0-65535"
-"""What a rule without ports opens."""
 _STORAGE: Final = "storage.googleapis.com/storage/v1/b"
 _REPOSITORIES: Final = "artifactregistry.googleapis.com/v1"
 _KEYS: Final = "cloudkms.googleapis.com/v1"
@@ -122,9 +127,8 @@ def _proxies(project: Project, region: str, subnet: ExistingSubnet, network: str
 
 
 def _firewall(project: Project, network: str) -> Finding:
-    """Return whether a firewall rule of the network allows health checks and proxies."""
+    """Return whether firewall rules of the network let health checks and proxies reach pods."""
     subject, name = "firewall rule", f"health checks and proxies in {last(network)}"
-    owner = network.split("/")[1]
     proxies = [
         region.existing.subnet.proxies
         for region in project.plan.platform.regions.values()
@@ -132,16 +136,14 @@ def _firewall(project: Project, network: str) -> Finding:
     ]
 
     def look() -> Finding:
-        wanted = [ipaddress.IPv4Network(each) for each in (*HEALTH_CHECK_RANGES, *proxies)]
-        url = f"{_COMPUTE}/projects/{owner}/global/firewalls"
-        allowed = [
-            ipaddress.IPv4Network(source)
-            for each in project.cloud.pages(url, "items")
-            if str(each.get("network", "")).endswith(network) and _lets_in(each)
-            for source in each.get("sourceRanges", [])
-            if ":" not in source
+        wanted = [IPv4Network(each) for each in (*HEALTH_CHECK_RANGES, *proxies)]
+        rules = _rules(project, network, Direction.INGRESS)
+        pods = [each for _, each in _ranges(project)]
+        shut = [
+            each
+            for each in wanted
+            if not all(decision(rules, each, port, own) for own in pods for port in _ports())
         ]
-        shut = [each for each in wanted if not any(each.subnet_of(range_) for range_ in allowed)]
         if not shut:
             return Finding(subject, name, State.MET, "a firewall rule of the network allows them")
         says = (
@@ -151,7 +153,7 @@ def _firewall(project: Project, network: str) -> Finding:
         sources = ",".join(map(str, wanted))
         ports = ",".join(f"tcp:{each}" for each in BACKEND_PORTS)
         command = (
-            f"gcloud compute firewall-rules create load-balancing --project={owner}"
+            f"gcloud compute firewall-rules create load-balancing --project={_owner(network)}"
             f" --network={last(network)} --allow={ports}"
             f" --source-ranges={sources}"
         )
@@ -163,18 +165,13 @@ def _firewall(project: Project, network: str) -> Finding:
 def _egress(project: Project, network: str) -> Finding:
     """Return whether the firewall rules of the network let nodes out to Google's APIs."""
     subject, name = "firewall rule", f"Google's APIs from {last(network)}"
-    owner = network.split("/")[1]
 
     def look() -> Finding:
-        url = f"{_COMPUTE}/projects/{owner}/global/firewalls"
-        rules = [
-            each
-            for each in project.cloud.pages(url, "items")
-            if str(each.get("network", "")).endswith(network) and _is_for_all_leaving(each)
+        rules = _rules(project, network, Direction.EGRESS)
+        nodes = [each for each, _ in _ranges(project)]
+        open_ways = [
+            way for way, address in APIS.items() if _lets_out(rules, IPv4Network(address), nodes)
         ]
-        # of rules with one priority, denials count first
-        rules.sort(key=lambda each: (each.get("priority", 1000), "denied" not in each))
-        open_ways = [way for way, address in APIS.items() if _lets_out(rules, address)]
         if open_ways:
             says = f"no rule of the network closes {open_ways[0]}"
             return Finding(subject, name, State.MET, says)
@@ -184,7 +181,7 @@ def _egress(project: Project, network: str) -> Finding:
             State.UNSEEN,
             f"rules of the network deny TCP on {HTTPS_PORT} to {', '.join(APIS)}; rules for tags or"
             " accounts of the nodes, and endpoints of Private Service Connect, are not looked at",
-            f"gcloud compute firewall-rules create google-apis --project={owner}"
+            f"gcloud compute firewall-rules create google-apis --project={_owner(network)}"
             f" --network={last(network)} --direction=EGRESS --allow=tcp:{HTTPS_PORT} --priority=900"
             " --destination-ranges=199.36.153.8/30",
         )
@@ -192,53 +189,53 @@ def _egress(project: Project, network: str) -> Finding:
     return judged(project, subject, name, look)
 
 
-def _is_for_all_leaving(rule: Json) -> bool:
-    return (
-        rule.get("direction") == "EGRESS"
-        and rule.get("disabled") is not True
-        and not rule.get("targetTags")
-        and not rule.get("targetServiceAccounts")
-    )
+def _owner(network: str) -> str:
+    """Return the project of a network."""
+    return network.split("/")[1]
 
 
-def _lets_out(rules: list[Json], address: str) -> bool:
-    """Return whether sorted rules let traffic out to an address; without one, all of it leaves."""
-    at = ipaddress.IPv4Address(address)
-    for rule in rules:
-        ranges = [each for each in rule.get("destinationRanges", ["0.0.0.0/0"]) if ":" not in each]
-        entries: list[dict[str, Any]] = rule.get("denied") or rule.get("allowed", [])
-        if any(at in ipaddress.IPv4Network(each) for each in ranges) and any(
-            first <= HTTPS_PORT <= final for first, final in _tcp_spans(entries)
-        ):
-            return "denied" not in rule
-    return True
-
-
-def _tcp_spans(entries: list[dict[str, Any]]) -> list[tuple[int, int]]:
-    """Return the spans of TCP ports of a rule's entries."""
+def _rules(project: Project, network: str, direction: Direction) -> list[FirewallRule]:
+    """Return the network's rules for all machines in their ranges."""
+    url = f"{_COMPUTE}/projects/{_owner(network)}/global/firewalls"
     return [
-        span
-        for each in entries
-        if each.get("IPProtocol") in {"all", "tcp", "6"}
-        for span in map(_span, each.get("ports") or [_ALL_PORTS])
+        rule
+        for each in project.cloud.pages(url, "items")
+        if str(each.get("network", "")).endswith(network)
+        for rule in firewall_rules(each, direction)
     ]
 
 
-def _lets_in(rule: Json) -> bool:
-    """Return whether a firewall rule opens all ports that load balancers reach."""
-    if rule.get("direction", "INGRESS") != "INGRESS" or rule.get("disabled") is True:
-        return False
-    opened = _tcp_spans(rule.get("allowed", []))
-    return all(
-        any(first <= low and high <= last for first, last in opened)
-        for low, high in map(_span, BACKEND_PORTS)
-    )
+def _ranges(project: Project) -> list[tuple[IPv4Network, IPv4Network]]:
+    """Return the ranges of nodes and of pods of each subnet; one that is not known is all."""
+    found: list[tuple[IPv4Network, IPv4Network]] = []
+    for region in project.plan.platform.regions.values():
+        subnet = region.existing.subnet
+        if subnet is None:
+            continue
+        try:
+            given = project.cloud.get(f"{_COMPUTE}/{subnet.name}")
+        except NotFound:
+            given = {}
+        listed: list[Json] = given.get("secondaryIpRanges", [])
+        second = {str(each.get("rangeName")): str(each.get("ipCidrRange")) for each in listed}
+        both: tuple[str | None, ...] = (given.get("ipCidrRange"), second.get(subnet.pods or ""))
+        nodes, pods = (IPv4Network(each) if each else ANYWHERE for each in both)
+        found.append((nodes, pods))
+    return found or [(ANYWHERE, ANYWHERE)]
 
 
-def _span(ports: str) -> tuple[int, int]:
-    """Return the first and the last of `8000` or `9002-9005`."""
-    first, _, end = ports.partition("-")
-    return int(first), int(end or first)
+def _lets_out(
+    rules: list[FirewallRule], address: IPv4Network, nodes: Iterable[IPv4Network]
+) -> bool:
+    """Return whether nodes reach an address; without a rule that decides, all traffic leaves."""
+    return all(decision(rules, address, HTTPS_PORT, each) is not False for each in nodes)
+
+
+def _ports() -> Iterator[int]:
+    """Yield each port that load balancers reach."""
+    for each in BACKEND_PORTS:
+        first, _, final = each.partition("-")
+        yield from range(int(first), int(final or first) + 1)
 
 
 def _in_region(region: str) -> Judge:

@@ -17,9 +17,9 @@ from infra.stack.problems import StackError
 from scripts.shared.pulumi_cli import PulumiCli
 from scripts.shared.stack_resource import outputs_in
 from scripts.shared.tool_setup import ensure_tools
+from scripts.shared.twin_daemon import start_daemon
 from scripts.terminal.console import CommandError, console, one_line
 from scripts.terminal.options import check_one
-from twin import daemon
 from twin.cluster import lifecycle as clusters
 from twin.host import processes
 from twin.host.inherited import LEAST_OPEN_FILES, open_files
@@ -142,7 +142,7 @@ class Engine(PulumiCli):
             )
         ensure_tools("engine", *(["cluster"] if clusters.folders(paths) else []))
         self.paths = paths
-        super().__init__(pulumi_environment(paths, daemon.ensure(paths, speed), official))
+        super().__init__(pulumi_environment(paths, start_daemon(paths, speed), official))
         self._hosts = hosts
         self._has_hosts = official is None
 

@@ -8,6 +8,7 @@ hours; parts of it, run one after another, leave the same page.
 import json
 import os
 import platform
+from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
@@ -15,12 +16,15 @@ from typing import Any
 
 import pytest
 
+from twin.host.locks import exclusive
+
 REQUESTS = ("sent", "answered", "refused", "cut", "lost")
 """The outcomes that a test records for its requests, with `record_property`."""
 FIGURES = "figures"
 """The property of a test that measures something else: one line of text."""
 RESULTS = Path("tests/soak/results.json")
 PAGE = Path("docs/soak.md")
+_LOCK = Path("build/soak.lock")
 _OPENING = """\
 # Soak results
 
@@ -95,15 +99,20 @@ class Recorder:
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         """Write the test down: a run that is interrupted keeps what it has found."""
-        root = self._config.rootpath
-        write([*(row for row in recorded(root) if row["test"] != nodeid), self._rows[nodeid]], root)
+        new = self._rows[nodeid]
+        update(
+            lambda rows: [*(row for row in rows if row["test"] != nodeid), new],
+            self._config.rootpath,
+        )
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Forget the tests that no longer exist, after a run of all."""
         if self._is_whole:
             existing = {item.nodeid for item in session.items}
-            root = self._config.rootpath
-            write([row for row in recorded(root) if row["test"] in existing], root)
+            update(
+                lambda rows: [row for row in rows if row["test"] in existing],
+                self._config.rootpath,
+            )
 
 
 def recorded(root: Path) -> list[Row]:
@@ -112,11 +121,17 @@ def recorded(root: Path) -> list[Row]:
     return json.loads(file.read_text()) if file.exists() else []
 
 
-def write(rows: list[Row], root: Path) -> None:
-    """Write the results, and the page that shows them."""
-    ordered = sorted(rows, key=lambda row: row["test"])
-    (root / RESULTS).write_text(json.dumps(ordered, indent=1) + "\n")
-    (root / PAGE).write_text(page(ordered))
+def update(change: Callable[[list[Row]], list[Row]], root: Path) -> None:
+    """Change the results, and write the page that shows them; of several runs, one at a time.
+
+    Args:
+        change: Returns the new rows for those that the repository has at this moment.
+        root: Folder of the project.
+    """
+    with exclusive(root / _LOCK):
+        ordered = sorted(change(recorded(root)), key=lambda row: row["test"])
+        (root / RESULTS).write_text(json.dumps(ordered, indent=1) + "\n")
+        (root / PAGE).write_text(page(ordered))
 
 
 def page(rows: list[Row]) -> str:

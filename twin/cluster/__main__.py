@@ -32,7 +32,7 @@ from twin.cluster.nodes.interface_networks import InterfaceNetworks
 from twin.cluster.nodes.pools import PoolController
 from twin.cluster.services.connections import PodConnections
 from twin.cluster.services.proxy import ServiceProxy
-from twin.host.keep_running import keep_running
+from twin.host.keep_running import start_all
 from twin.host.paths import TwinPaths
 
 
@@ -94,13 +94,8 @@ def main(folder: Path) -> None:
             warden.start(context)
         ray = RayOperator(context)
         bootstrap.install(context, stop, ray.kinds())
-        parts = {type(part).__name__: part for part in _controllers(context, ray)}
-        threads = [
-            threading.Thread(target=keep_running, args=(name, part.run, stop), name=name)
-            for name, part in parts.items()
-        ]
-        for thread in threads:
-            thread.start()
+        parts = {type(part).__name__: part.run for part in _controllers(context, ray)}
+        threads = start_all(parts, stop)
         stop.wait()
         for thread in threads:
             thread.join(timeout=5)

@@ -2,19 +2,37 @@
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 _RESTART_SECONDS: Final = 1.0
 _log = logging.getLogger(__name__)
+Run = Callable[[threading.Event], None]
+"""Runs a part until the event is set."""
 
 
-def keep_running(name: str, run: Callable[[threading.Event], None], stop: threading.Event) -> None:
+def start_all(parts: Mapping[str, Run], stop: threading.Event) -> list[threading.Thread]:
+    """Start each part in a thread, which ends with the process; one that fails runs again.
+
+    Args:
+        parts: The parts by their name in the log.
+        stop: Event that ends them.
+    """
+    threads = [
+        threading.Thread(target=keep_running, args=(name, run, stop), daemon=True, name=name)
+        for name, run in parts.items()
+    ]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def keep_running(name: str, run: Run, stop: threading.Event) -> None:
     """Run a part until `stop` is set, and again after a failure, because others depend on it.
 
     Args:
         name: Name of the part in the log.
-        run: Runs the part until the event is set.
+        run: The part.
         stop: The event.
     """
     while not stop.is_set():

@@ -36,7 +36,7 @@ from twin.cluster.gateway.translation.backends import BackendIndex
 from twin.cluster.gateway.translation.model import GatewayModel, Processor
 from twin.cluster.gateway.translation.objects import NamedAddress, Snapshot, key_of
 from twin.cluster.gateway.translation.translate import translate
-from twin.cluster.gateway.translation.vpc import ClusterNetwork, firewall_rules
+from twin.cluster.gateway.translation.vpc import ClusterNetwork, Direction, firewall_rules
 from twin.cluster.monitoring.targets import selected_pods, targets_of
 from twin.tests.unit.gateway.builders import gateway_class
 from twin.world.rules import all_rules
@@ -94,7 +94,8 @@ def dropped(source: Source, platform: Platform) -> set[str]:
     region = next(name for name in platform.regions if name in source.name)
     ranges = proxies(platform, region)
     allowed = [{"protocol": "tcp", "ports": list(BACKEND_PORTS)}]
-    rules = tuple(firewall_rules(1000, (*ranges, *HEALTH_CHECK_RANGES), allowed, []))
+    wall = {"allows": allowed, "sourceRanges": [*ranges, *HEALTH_CHECK_RANGES]}
+    rules = tuple(firewall_rules(wall, Direction.INGRESS))
     network = ClusterNetwork("net", rules, ranges, is_shared=True, enforces_policies=True)
     bodies = [with_whole_numbers(document.body) for document in source.documents]
     pods = [pod for body in bodies for pod in pods_of(body)]

@@ -48,7 +48,11 @@ ANSWERS: dict[str, dict[str, Any]] = {
     SUBNET: {
         "network": LINK,
         "privateIpGoogleAccess": True,
-        "secondaryIpRanges": [{"rangeName": "inference-pods"}, {"rangeName": "inference-services"}],
+        "ipCidrRange": "10.0.0.0/20",
+        "secondaryIpRanges": [
+            {"rangeName": "inference-pods", "ipCidrRange": "10.8.0.0/14"},
+            {"rangeName": "inference-services", "ipCidrRange": "10.12.0.0/20"},
+        ],
     },
     SUBNETS: {
         "items": [
@@ -185,6 +189,31 @@ def test_a_rule_of_the_network_has_to_open_every_port_of_the_platform(
     assert [each.state for each in found] == [State.MET if is_met else State.UNSEEN]
 
 
+@pytest.mark.parametrize(
+    ("more", "is_met"),
+    [
+        ([], True),
+        ([{"denied": [{"IPProtocol": "all"}], "priority": 1_000}], False),
+        ([{"denied": [{"IPProtocol": "all"}], "priority": 1_001}], True),
+        ([{"denied": [{"IPProtocol": "all"}], "destinationRanges": ["10.0.0.0/20"]}], True),
+        ([{"denied": [{"IPProtocol": "all"}], "destinationRanges": ["10.9.0.0/16"]}], False),
+        ([{"denied": [{"IPProtocol": "all"}], "targetTags": ["bastion"]}], True),
+    ],
+)
+def test_rules_for_ingress_count_in_their_order_and_for_pods_in_their_ranges(
+    google: FakeGoogle, more: list[dict[str, Any]], is_met: bool
+) -> None:
+    google.resources[RULES]["items"] += [{"network": LINK, **each} for each in more]
+    (found,) = [each for each in existing(project_of(google)) if "health checks" in each.name]
+    assert found.state == (State.MET if is_met else State.UNSEEN)
+
+
+def test_a_rule_for_machines_with_a_tag_opens_nothing_for_pods(google: FakeGoogle) -> None:
+    google.resources[RULES]["items"][0]["targetTags"] = ["web"]
+    (found,) = [each for each in existing(project_of(google)) if "health checks" in each.name]
+    assert found.state == State.UNSEEN
+
+
 def leaving(kind: str, priority: int, **more: object) -> dict[str, object]:
     entry = {"IPProtocol": "tcp", "ports": ["443"]} if kind == "allowed" else {"IPProtocol": "all"}
     return {"direction": "EGRESS", "network": LINK, "priority": priority, kind: [entry], **more}
@@ -198,7 +227,16 @@ def leaving(kind: str, priority: int, **more: object) -> dict[str, object]:
         ([leaving("denied", 65_000, disabled=True)], True),
         ([leaving("denied", 65_000, targetTags=["bastion"])], True),
         ([leaving("denied", 65_000, destinationRanges=["10.0.0.0/8"])], True),
+        ([leaving("denied", 65_000, sourceRanges=["10.64.0.0/16"])], True),
+        ([leaving("denied", 65_000, sourceRanges=["10.0.8.0/24"])], False),
         ([leaving("denied", 65_000), leaving("allowed", 1_000)], True),
+        (
+            [
+                leaving("denied", 65_000),
+                leaving("allowed", 1_000, sourceRanges=["10.0.8.0/24"]),
+            ],
+            False,
+        ),
         ([leaving("denied", 1_000), leaving("allowed", 1_000)], False),
         ([leaving("denied", 900), leaving("allowed", 1_000)], False),
         (

@@ -4,10 +4,12 @@ import json
 import os
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.tiers.soak import PAGE, RESULTS, page, recorded
+from tests.tiers.soak import PAGE, RESULTS, page, recorded, update
 from twin.host.paths import REPOSITORY
 
 TESTS = """
@@ -92,6 +94,24 @@ def test_a_part_of_the_soak_tests_replaces_its_own_rows_only(project, whole):
     kept = {name for name, row in results(project).items() if row["date"] == LONG_AGO}
     assert kept == {"gone", "one_that_fails"}
     assert set(results(project)) == kept | {"a_long_one_loses_nothing"}
+
+
+def test_runs_at_the_same_time_keep_the_rows_of_each_other(tmp_path):
+    for file in (RESULTS, PAGE):
+        (tmp_path / file).parent.mkdir(parents=True)
+
+    def record(number):
+        row = {**GONE, "test": f"test_a.py::test_{number}", "date": LONG_AGO}
+
+        def add(rows):
+            time.sleep(0.02)  # others read meanwhile, if they may
+            return [*rows, row]
+
+        update(add, tmp_path)
+
+    with ThreadPoolExecutor(4) as runs:
+        list(runs.map(record, range(8)))
+    assert set(results(tmp_path)) == {str(number) for number in range(8)}
 
 
 def test_the_page_has_a_table_for_each_file_with_what_its_tests_recorded():

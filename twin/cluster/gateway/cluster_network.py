@@ -1,22 +1,24 @@
 """The VPC of a cluster in the twin's cloud, with the rules that filter traffic of its pods."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable
+from ipaddress import IPv4Network
+from typing import Any
 
 from twin.cluster.base.context import ClusterSpec
 from twin.cluster.base.pod_network import cluster_record, enforces_policies
-from twin.cluster.gateway.translation.vpc import ClusterNetwork, FirewallRule, firewall_rules
+from twin.cluster.gateway.translation.vpc import (
+    ANYWHERE,
+    ClusterNetwork,
+    Direction,
+    firewall_rules,
+)
 from twin.host.paths import TwinPaths
-from twin.wire.property_values import as_list, as_object, last_segment
+from twin.wire.property_values import as_list, as_object, get_path, last_segment
 from twin.world.store import Record, Store
 
 _FIREWALL = "gcp:compute/firewall:Firewall"
 _NETWORK = "gcp:compute/network:Network"
 _SUBNETWORK = "gcp:compute/subnetwork:Subnetwork"
-_ALLOWS_ALL = "0.0.0.0/0"
-_INGRESS = ("INGRESS", "sourceRanges")
-_EGRESS = ("EGRESS", "destinationRanges")
-_LOWEST_PRIORITY = 1000  # of a rule that names none
-_TARGETS = ("targetTags", "targetServiceAccounts", "sourceTags", "sourceServiceAccounts")
 
 
 def network_of(paths: TwinPaths, spec: ClusterSpec) -> ClusterNetwork | None:
@@ -38,34 +40,49 @@ def network_of(paths: TwinPaths, spec: ClusterSpec) -> ClusterNetwork | None:
     if network is None:
         return None
     used = {(use.type, use.id) for use in store.users(_NETWORK, network.id)}
-    walls = [each for each in store.find(_FIREWALL) if (each.type, each.id) in used]
+    walls = [_plain(each) for each in store.find(_FIREWALL) if (each.type, each.id) in used]
+    subnets = [each for each in store.find(_SUBNETWORK) if (each.type, each.id) in used]
+    nodes, pods = _ranges(cluster, subnets, spec.region)
     return ClusterNetwork(
         name=network.id,
-        rules=tuple(rule for each in walls for rule in _rules(each, _INGRESS)),
+        rules=tuple(rule for each in walls for rule in firewall_rules(each, Direction.INGRESS)),
         proxies=tuple(
             str(record.inputs.get("ipCidrRange"))
-            for record in store.find(_SUBNETWORK)
-            if (record.type, record.id) in used and _serves(record, spec.region)
+            for record in subnets
+            if _serves(record, spec.region)
         ),
         is_shared=network.id.split("/")[1] != spec.project,
         enforces_policies=enforces_policies(spec, cluster),
-        leaving=tuple(rule for each in walls for rule in _rules(each, _EGRESS)),
+        leaving=tuple(rule for each in walls for rule in firewall_rules(each, Direction.EGRESS)),
+        nodes=nodes,
+        pods=pods,
     )
 
 
-def _rules(record: Record, direction: tuple[str, str]) -> Iterator[FirewallRule]:
-    """Yield the rules for all VMs of the network that a firewall resource has for a direction."""
-    inputs = record.inputs
-    name, ranges = direction
-    is_other = str(inputs.get("direction") or _INGRESS[0]) != name
-    if is_other or inputs.get("disabled") is True or any(map(inputs.get, _TARGETS)):
-        return
-    yield from firewall_rules(
-        int(inputs.get("priority") or _LOWEST_PRIORITY),
-        [str(each) for each in as_list(inputs.get(ranges)) or [_ALLOWS_ALL]],
-        [found for each in as_list(inputs.get("allows")) or [] if (found := as_object(each))],
-        [found for each in as_list(inputs.get("denies")) or [] if (found := as_object(each))],
-    )
+def _plain(record: Record) -> dict[str, Any]:
+    """Return the inputs of a firewall with lists of mappings."""
+    lists = ("allows", "denies", *Direction.INGRESS.value)
+    return {**record.inputs, **{name: as_list(record.inputs.get(name)) or [] for name in lists}}
+
+
+def _ranges(
+    cluster: Record, subnets: Iterable[Record], region: str
+) -> tuple[IPv4Network, IPv4Network]:
+    """Return the ranges of a cluster's nodes and pods; of its subnet, if the cloud has that."""
+    name = last_segment(str(cluster.inputs.get("subnetwork") or ""))
+    pods = get_path(cluster.inputs, "ipAllocationPolicy.clusterSecondaryRangeName")
+    for subnet in subnets:
+        if subnet.name != name or last_segment(str(subnet.inputs.get("region"))) != region:
+            continue
+        second = {
+            each.get("rangeName"): each.get("ipCidrRange")
+            for item in as_list(subnet.inputs.get("secondaryIpRanges")) or []
+            if (each := as_object(item))
+        }
+        found = (subnet.inputs.get("ipCidrRange"), second.get(pods))
+        first, last = (IPv4Network(str(each)) if each else ANYWHERE for each in found)
+        return first, last
+    return ANYWHERE, ANYWHERE
 
 
 def _serves(record: Record, region: str) -> bool:

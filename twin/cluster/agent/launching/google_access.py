@@ -116,7 +116,11 @@ def _refusal_of_apis(
 
 def _closed(network: ClusterNetwork | None, pod: JsonObject, address: str) -> str:
     """Return why the firewall drops what leaves for an address; empty if it does not."""
-    if network is None or decision(network.leaving, IPv4Network(address), HTTPS_PORT) is not False:
+    if network is None:
+        return ""
+    # pods leave the network with the address of their node, as GKE translates them by default
+    to = IPv4Network(address)
+    if decision(network.leaving, to, HTTPS_PORT, network.nodes) is not False:
         return ""
     sender = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
     return f"{sender} to {address}:{HTTPS_PORT}: a firewall rule of {network.name} denies egress"

@@ -83,7 +83,7 @@ def _passes_firewall(network: ClusterNetwork, flow: _Flow) -> bool:
     rules = list(network.rules)
     if flow.is_serving and not network.is_shared:
         rules.append(FirewallRule(_OF_GKE, True, (flow.source,), ((flow.port, flow.port),)))
-    return decision(rules, flow.source, flow.port) is True
+    return decision(rules, flow.source, flow.port, network.pods) is True
 
 
 def _passes_policies(snapshot: Snapshot, pod: JsonObject, flow: _Flow) -> bool:

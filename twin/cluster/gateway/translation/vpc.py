@@ -1,16 +1,29 @@
 """The VPC of a cluster and the firewall rules that decide about traffic of its pods. Pure."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from ipaddress import IPv4Network
 from typing import Any, Final
 
+ANYWHERE: Final = IPv4Network("0.0.0.0/0")
 _HIGHEST: Final = 65_535
+_LOWEST_PRIORITY: Final = 1000  # of a firewall that names none
+_SOURCES: Final = "sourceRanges"
+_DESTINATIONS: Final = "destinationRanges"
+_MACHINES: Final = ("targetTags", "targetServiceAccounts", "sourceTags", "sourceServiceAccounts")
+
+
+class Direction(Enum):
+    """Direction of traffic; the values are the fields with the other end and with the machines."""
+
+    INGRESS = (_SOURCES, _DESTINATIONS)
+    EGRESS = (_DESTINATIONS, _SOURCES)
 
 
 @dataclass(frozen=True)
 class FirewallRule:
-    """A rule for TCP traffic of a VPC in one direction, without targets."""
+    """A rule for TCP traffic of a VPC in one direction, without tags and accounts."""
 
     priority: int
     allows: bool
@@ -18,14 +31,18 @@ class FirewallRule:
     """Sources of ingress, or destinations of egress."""
     ports: tuple[tuple[int, int], ...]
     """First and last port of each range."""
+    machines: tuple[IPv4Network, ...] = (ANYWHERE,)
+    """Addresses in the network that it is for: destinations of ingress, or sources of egress."""
 
-    def opens(self, peer: IPv4Network, port: int) -> bool | None:
-        """Return whether it lets all of the other end pass; None if it decides nothing."""
+    def opens(self, peer: IPv4Network, port: int, own: IPv4Network) -> bool | None:
+        """Return whether it lets all of both ends pass; None if it decides nothing."""
         if not any(first <= port <= last for first, last in self.ports):
             return None
+        ends = ((peer, self.ranges), (own, self.machines))
         if self.allows:
-            return True if any(peer.subnet_of(each) for each in self.ranges) else None
-        return False if any(peer.overlaps(each) for each in self.ranges) else None
+            has_all = all(any(map(end.subnet_of, ranges)) for end, ranges in ends)
+            return True if has_all else None
+        return False if all(any(map(end.overlaps, ranges)) for end, ranges in ends) else None
 
 
 @dataclass(frozen=True)
@@ -44,9 +61,15 @@ class ClusterNetwork:
     """Whether the cluster enforces NetworkPolicies."""
     leaving: tuple[FirewallRule, ...] = ()
     """Rules for egress."""
+    nodes: IPv4Network = ANYWHERE
+    """Range of the cluster's nodes."""
+    pods: IPv4Network = ANYWHERE
+    """Range of the cluster's pods."""
 
 
-def decision(rules: Iterable[FirewallRule], peer: IPv4Network, port: int) -> bool | None:
+def decision(
+    rules: Iterable[FirewallRule], peer: IPv4Network, port: int, own: IPv4Network = ANYWHERE
+) -> bool | None:
     """Return whether the rule with the lowest priority opens a port; None if no rule decides.
 
     A denial precedes its peers.
@@ -55,38 +78,51 @@ def decision(rules: Iterable[FirewallRule], peer: IPv4Network, port: int) -> boo
         rules: Rules for one direction.
         peer: Addresses of the other end.
         port: Port of the receiver.
+        own: Addresses of the end in the network; by default all, of which a rule for a part may
+            deny traffic, and does not allow it.
     """
     for rule in sorted(rules, key=lambda each: (each.priority, each.allows)):
-        decides = rule.opens(peer, port)
+        decides = rule.opens(peer, port, own)
         if decides is not None:
             return decides
     return None
 
 
-def firewall_rules(
-    priority: int,
-    ranges: Iterable[str],
-    allowed: Iterable[dict[str, Any]],
-    denied: Iterable[dict[str, Any]],
-) -> Iterator[FirewallRule]:
-    """Yield what a firewall resource decides about TCP.
+def firewall_rules(wall: Mapping[str, Any], direction: Direction) -> Iterator[FirewallRule]:
+    """Yield what a firewall decides about TCP for all machines in its ranges.
+
+    A disabled one decides nothing, and one with tags or service accounts not about all machines.
 
     Args:
-        priority: Its priority, 0 to 65535.
-        ranges: Its source or destination ranges; those of IPv6 are left out.
-        allowed: Its `allows`, each with `protocol` and `ports`.
-        denied: Its `denies`.
+        wall: The firewall, with the names of Google's provider (`allows` with `protocol`) or of the
+            API (`allowed` with `IPProtocol`). Ranges of IPv6 are left out.
+        direction: Direction of the traffic.
     """
-    networks = tuple(IPv4Network(each) for each in ranges if ":" not in each)
-    for is_allowed, entries in ((True, allowed), (False, denied)):
+    is_other = str(wall.get("direction") or Direction.INGRESS.name) != direction.name
+    if is_other or wall.get("disabled") is True or any(map(wall.get, _MACHINES)):
+        return
+    peers, machines = (tuple(_networks(wall.get(name))) for name in direction.value)
+    priority = wall.get("priority")
+    for is_allowed, names in ((True, ("allows", "allowed")), (False, ("denies", "denied"))):
         spans = [
             span
-            for entry in entries
-            if str(entry.get("protocol")).lower() in ("tcp", "all", "6")
+            for name in names
+            for entry in wall.get(name) or ()
+            if str(entry.get("protocol") or entry.get("IPProtocol")).lower() in ("tcp", "all", "6")
             for span in map(_span, entry.get("ports") or [f"0-{_HIGHEST}"])
         ]
         if spans:
-            yield FirewallRule(priority, is_allowed, networks, tuple(spans))
+            yield FirewallRule(
+                int(_LOWEST_PRIORITY if priority is None else priority),
+                is_allowed,
+                peers,
+                tuple(spans),
+                machines,
+            )
+
+
+def _networks(ranges: Iterable[str] | None) -> Iterator[IPv4Network]:
+    yield from (IPv4Network(each) for each in ranges or [str(ANYWHERE)] if ":" not in each)
 
 
 def _span(ports: str) -> tuple[int, int]:

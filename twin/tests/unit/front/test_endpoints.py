@@ -223,7 +223,7 @@ def test_endpoints_are_followed_after_a_failure(
         return endpoints(records)
 
     monkeypatch.setattr(module, "endpoints", failing_once)
-    tier = threading.Thread(target=EndpointTier(place.cloud.paths).run, args=(stop,))
+    tier = threading.Thread(target=EndpointTier(place.cloud.paths).run, args=(stop,), daemon=True)
     tier.start()
     eventually(lambda: len(seen) > 2)  # what the second look found is served before the third
     assert asyncio.run(ask(made, port)).endswith(b"hello")

@@ -13,6 +13,7 @@ from twin.host.paths import TwinPaths
 from twin.world.store import Store, Use, new_record
 
 SPEC = ClusterSpec("p", "us-central1", "main", ("us-central1-a",), False, "1", "u")
+CLUSTER = "gcp:container/cluster:Cluster"
 NETWORK = "gcp:compute/network:Network"
 HOST = "projects/host/global/networks/net"
 
@@ -24,7 +25,7 @@ class Place:
         self.paths, self.store = paths, Store(paths.cloud_db)
         self.add(NETWORK, HOST)
         cluster = "projects/p/locations/us-central1/clusters/main"
-        self.add("gcp:container/cluster:Cluster", cluster, network=HOST)
+        self.add(CLUSTER, cluster, network=HOST)
 
     def add(self, token: str, path: str, *uses: Use, **inputs: Any) -> None:
         name = path.rpartition("/")[2]
@@ -88,6 +89,24 @@ def test_the_proxies_of_the_own_region_and_those_over_all_regions_are_known(plac
     assert sorted(place.found().proxies) == ["10.2.0.0/23", "10.5.0.0/23"]
 
 
+def test_the_ranges_of_nodes_and_pods_are_those_of_the_clusters_subnet(place: Place) -> None:
+    path = "projects/p/locations/us-central1/clusters/placed"
+    subnet = "projects/host/regions/us-central1/subnetworks/nodes"
+    ranges = [
+        {"rangeName": "services", "ipCidrRange": "10.12.0.0/20"},
+        {"rangeName": "pods", "ipCidrRange": "10.8.0.0/14"},
+    ]
+    place.subnet("nodes", "us-east1", ipCidrRange="10.16.0.0/20", secondaryIpRanges=ranges[:1])
+    place.subnet("nodes", "us-central1", ipCidrRange="10.0.0.0/20", secondaryIpRanges=ranges)
+    chosen = {"clusterSecondaryRangeName": "pods"}
+    place.add(CLUSTER, path, network=HOST, subnetwork=subnet, ipAllocationPolicy=chosen)
+    spec = ClusterSpec("p", "us-central1", "placed", (), False, "1", "u")
+    found = network_of(place.paths, spec)
+    assert found is not None
+    assert (str(found.nodes), str(found.pods)) == ("10.0.0.0/20", "10.8.0.0/14")
+    assert (str(place.found().nodes), str(place.found().pods)) == ("0.0.0.0/0", "0.0.0.0/0")
+
+
 @pytest.mark.parametrize(
     ("inputs", "enforces"),
     [
@@ -98,7 +117,7 @@ def test_the_proxies_of_the_own_region_and_those_over_all_regions_are_known(plac
 )
 def test_dataplane_v2_enforces_network_policies(place: Place, inputs, enforces) -> None:
     cluster = "projects/p/locations/us-central1/clusters/other"
-    place.add("gcp:container/cluster:Cluster", cluster, network=HOST, **inputs)
+    place.add(CLUSTER, cluster, network=HOST, **inputs)
     spec = ClusterSpec("p", "us-central1", "other", (), False, "1", "u")
     found = network_of(place.paths, spec)
     assert found is not None

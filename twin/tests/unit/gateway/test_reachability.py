@@ -1,13 +1,19 @@
 """Traffic of load balancers that the VPC's firewall or NetworkPolicies drop."""
 
 from dataclasses import replace
+from ipaddress import IPv4Network
 from typing import Any
 
 import pytest
 
 from gke_inference.catalogue.load_balancing import BACKEND_PORTS, HEALTH_CHECK_RANGES
 from twin.cluster.gateway.translation.translate import translate
-from twin.cluster.gateway.translation.vpc import ClusterNetwork, firewall_rules
+from twin.cluster.gateway.translation.vpc import (
+    ClusterNetwork,
+    Direction,
+    FirewallRule,
+    firewall_rules,
+)
 from twin.tests.unit.gateway.builders import (
     POOL_API,
     body_router,
@@ -27,10 +33,15 @@ HEALTHY = "networking.gke.io/GatewayHealthy"
 TARGET = {"group": POOL_API, "kind": "InferencePool", "name": "m"}
 
 
+def rules_of(**wall: Any) -> tuple[FirewallRule, ...]:
+    """Return what a firewall decides about ingress."""
+    return tuple(firewall_rules(wall, Direction.INGRESS))
+
+
 def network(*ports: str, sources: tuple[str, ...] = (PROXIES, *HEALTH_CHECK_RANGES), **more: Any):
     """A Shared VPC with a rule that opens ports, if there are any."""
     allowed = [{"protocol": "tcp", "ports": list(ports)}] if ports else []
-    rules = tuple(firewall_rules(1000, sources, allowed, []))
+    rules = rules_of(allows=allowed, sourceRanges=sources)
     fields: dict[str, Any] = {"is_shared": True, "enforces_policies": False, **more}
     return ClusterNetwork("projects/host/global/networks/net", rules, (PROXIES,), **fields)
 
@@ -99,9 +110,17 @@ def test_a_rule_for_a_part_of_the_proxies_is_not_enough():
 
 @pytest.mark.parametrize(("priority", "count"), [(999, 0), (1000, 0), (1001, 2)])
 def test_a_denial_counts_before_a_rule_of_its_priority(priority: int, count: int):
-    denied = firewall_rules(priority, ["10.2.1.0/24"], [], [{"protocol": "all"}])
+    shut = {"denies": [{"protocol": "all"}], "sourceRanges": ["10.2.1.0/24"]}
+    denied = rules_of(priority=priority, **shut)
     opened = network("0-65535")
     assert len(served(replace(opened, rules=(*opened.rules, *denied)))[0].endpoints) == count
+
+
+@pytest.mark.parametrize(("machines", "count"), [("10.0.0.0/20", 2), ("10.9.0.0/16", 0)])
+def test_a_denial_for_other_machines_does_not_count_for_pods(machines: str, count: int):
+    shut = rules_of(denies=[{"protocol": "all"}], destinationRanges=[machines])
+    opened = network("0-65535", pods=IPv4Network("10.8.0.0/14"))
+    assert len(served(replace(opened, rules=(*opened.rules, *shut)))[0].endpoints) == count
 
 
 def test_a_program_whose_port_is_shut_fails_every_request():

@@ -59,10 +59,11 @@ def test_a_daemon_whose_checkout_was_removed_is_not_used(
         folder.mkdir()
     ports = {"gcp": 1, "kubernetes": 2}
     about = {"code": code_digest(REPOSITORY), "checkout": str(checkout)}
+    assert daemon.other_code(paths) is None, "there is none"
     paths.daemon_file.write_text(json.dumps({**ports, **about}))
-    assert daemon.ports(paths) == ports
+    assert (daemon.ports(paths), daemon.other_code(paths)) == (ports, None)
     checkout.rmdir()
-    assert daemon.ports(paths) is None
+    assert (daemon.ports(paths), daemon.other_code(paths)) == (None, str(checkout))
 
 
 def test_a_new_daemon_is_used_although_its_code_was_edited_while_it_started(
