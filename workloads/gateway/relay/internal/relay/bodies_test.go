@@ -41,7 +41,7 @@ func TestHalfSentBodiesDoNotFillTheMemoryAndAValidRequestIsAnswered(t *testing.T
 			}
 			t.Cleanup(func() { connection.Close() })
 			fmt.Fprintf(connection, "POST /v1/chat/completions HTTP/1.1\r\nHost: relay\r\n%s: team-%d\r\nContent-Length: %d\r\n\r\n",
-				teamHeader, i%2, 8<<20)
+				teamHeader, i%4, 8<<20)
 			for range 7 << 20 / len(piece) {
 				if _, err := connection.Write(piece); err != nil {
 					return // refused before
