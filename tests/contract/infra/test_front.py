@@ -224,6 +224,7 @@ def test_a_front_of_dns_checks_external_gateways_by_probes_of_three_regions(made
     found = made(stack("nearest-region"))
     (check,) = found["HealthCheck"]
     assert len(check["sourceRegions"]) == 3
+    assert check["httpsHealthCheck"]["requestPath"] == "/healthz", "it needs no credential"
     assert check["checkIntervalSec"] >= 30
     (record,) = found["RecordSet"]
     policy = record["routingPolicy"]
