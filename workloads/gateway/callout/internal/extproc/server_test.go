@@ -479,6 +479,7 @@ func TestARefusalEndsTheCall(t *testing.T) {
 		"other model":    {[]*extproc.ProcessingRequest{asked(false), requestBody(`{"model":"n"}`, true)}, 404, "model_not_found"},
 		"routed otherwise": {[]*extproc.ProcessingRequest{asked(false, "x-gateway-model-name", "n"), requestBody(body(1), true)},
 			400, "model_mismatch"},
+		"entry of other model": {[]*extproc.ProcessingRequest{asked(true, ":method", "GET", ":path", "/v1/models/n")}, 404, "model_not_found"},
 		"too many tokens": {[]*extproc.ProcessingRequest{asked(false), requestBody(`{"model":"m","max_tokens":1000001}`, true)},
 			429, "rate_limit_exceeded"},
 	} {
@@ -572,6 +573,17 @@ func TestNoResponseHasAHeaderThatNoClientGets(t *testing.T) {
 		if removed := mutation.GetRemoveHeaders(); !slices.Equal(removed, []string{"server"}) {
 			t.Errorf("%s: removed %v", status, removed)
 		}
+	}
+}
+
+func TestTheEntryOfAModelPassesForATeamThatMayUseIt(t *testing.T) {
+	client, _ := gateway(t)
+	c := begin(t, client)
+	head := asked(true, ":method", "GET", ":path", "/v1/models/m")
+	head.GetRequestHeaders().Headers.Headers = lastOfEach(head.GetRequestHeaders().GetHeaders().GetHeaders())
+	c.send(head)
+	if got := c.receive(); got.GetRequestHeaders() == nil {
+		t.Errorf("got %s", got)
 	}
 }
 
