@@ -71,6 +71,33 @@ func TestHalfSentBodiesDoNotFillTheMemoryAndAValidRequestIsAnswered(t *testing.T
 	}
 }
 
+func TestABodyWithoutRoomForItsCopiesIsRefusedWith429(t *testing.T) {
+	target := standIn(t, config.AuthNone, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "{}") })
+	found := &config.Config{Backends: map[string]*config.Backend{"m": {TimeoutSeconds: 5, Targets: []*config.Target{target}}}}
+	limits := holding.Settings{
+		Limits:       holding.Limits{Bodies: 8, BodiesOfOne: 8, Bytes: 4 << 20, BytesOfOne: 2 << 20},
+		MaxBodyBytes: 1 << 20, BodyTime: time.Minute,
+	}
+	hold := holding.New(limits.Limits)
+	metrics := NewMetrics(hold)
+	server := httptest.NewServer(New(&Server{
+		Config: func() *config.Config { return found }, Metrics: metrics, Hold: hold, Limits: limits,
+		Attempts: NewAttempts(&fixed{}, metrics, nil),
+	}))
+	t.Cleanup(server.Close)
+	for size, status := range map[int]int{400 << 10: http.StatusOK, 800 << 10: http.StatusTooManyRequests} {
+		body := `{"model":"m","prompt":"` + strings.Repeat("x", size) + `"}`
+		answer, err := http.Post(server.URL+"/v1/completions", "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != status {
+			t.Errorf("%d bytes and their copies: got %s", size, answer.Status)
+		}
+	}
+}
+
 func TestABodyThatDoesNotArriveInTimeIsRefusedWith408(t *testing.T) {
 	found := &config.Config{Backends: map[string]*config.Backend{}}
 	hold := holding.New(small)
