@@ -10,7 +10,9 @@ from twin.host.paths import REPOSITORY
 PROJECTS = sorted((REPOSITORY / "docs" / "examples").rglob("Pulumi.yaml"))
 
 
-@pytest.mark.parametrize("file", [REPOSITORY / "Pulumi.yaml", *PROJECTS], ids=lambda file: file.parent.name)
+@pytest.mark.parametrize(
+    "file", [REPOSITORY / "Pulumi.yaml", *PROJECTS], ids=lambda file: file.parent.name
+)
 def test_a_program_that_names_every_project_itself_is_not_warned_of_a_missing_one(
     file: Path,
 ) -> None:
