@@ -137,8 +137,8 @@ def _check_lustre(platform: Platform, lustre: Lustre, instances: int) -> Iterato
 def _check_lustre_nodes(platform: Platform) -> Iterator[InputError]:
     """Yield models that mount Lustre on machines without GPUs.
 
-    All nodes of the platform have secure boot, with which only those of GPU machine types are
-    supported (Limitations in
+    With secure boot, which all nodes have, only those of GPU machine types are supported
+    (Limitations in
     cloud.google.com/managed-lustre/docs/connect-from-kubernetes-engine-existing-instance).
     """
     for name, model in platform.models.items():
@@ -152,11 +152,11 @@ def _check_lustre_nodes(platform: Platform) -> Iterator[InputError]:
         rungs = () if capacity is None else capacity.rungs
         others = [each for each in rungs if each.is_tpu]
         if others:
-            message = (
+            rule = (
                 "must be filestore where a rung is a TPU: its nodes have secure boot, with which"
+                " Lustre is supported on GPU machines only"
             )
-            message = f"{message} Lustre is supported on GPU machines only"
-            yield InputError(join("models", name, field), message, "lustre")
+            yield InputError(join("models", name, field), rule, "lustre")
 
 
 def _check_range(cidr: str, count: int) -> Iterator[InputError]:

@@ -13,7 +13,17 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import caches, commands, hardware, health, node, secret_values, vllm, weights
+from . import (
+    caches,
+    commands,
+    hardware,
+    health,
+    interfaces,
+    node,
+    secret_values,
+    vllm,
+    weights,
+)
 from .drain import Group, open_requests, wait_idle
 from .log import say
 from .process import Engine, reap
@@ -312,8 +322,9 @@ class _Heard:
 
 
 def _environment(serving: Serving) -> "dict[str, str]":
-    made = {**commands.environment(serving), **caches.environment(serving), **os.environ}
-    return made | secret_values.read(serving.secrets)
+    made = {**commands.environment(serving), **caches.environment(serving)}
+    found = made | interfaces.environment(serving) | os.environ
+    return found | secret_values.read(serving.secrets)
 
 
 def _kept(before: "int | None", after: "int | None") -> "dict[str, int]":

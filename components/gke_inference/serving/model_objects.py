@@ -90,7 +90,7 @@ def _engine_pod(plan: ModelPlan, kind: str) -> Manifest:
         return template
     template = with_rdma(template, plan.network_claims, plan.pod)
     if needs_gpu_initiated_rdma(plan.pod.intent, node.hosts):
-        return with_deep_ep(template, node)
+        return with_deep_ep(template)
     return template
 
 

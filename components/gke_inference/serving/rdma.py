@@ -36,9 +36,8 @@ _DEEP_EP = {
     "VLLM_RANDOMIZE_DP_DUMMY_INPUTS": "1",
     "VLLM_SKIP_P2P_CHECK": "1",
 }
-"""Variables of llm-d's guide. Each GPU uses the interface with its own number: NVSHMEM's automatic
-choice is inefficient on these machines."""
-_HCA = "mlx5_"
+"""Variables of llm-d's guide, without those that only its own image reads. The launcher adds the
+interface of each GPU (`interfaces` of `workloads.engine`)."""
 _PRIVILEGED_REASON = "gke-inference/privileged-because"
 _WHY_PRIVILEGED = "DeepEP lets GPUs write to the RDMA interfaces directly"
 
@@ -125,7 +124,7 @@ def with_rdma(template: Manifest, claims: str, pod: Pod) -> Manifest:
     return template
 
 
-def with_deep_ep(template: Manifest, node: Hardware) -> Manifest:
+def with_deep_ep(template: Manifest) -> Manifest:
     """Return the pod template with what DeepEP needs to send from GPU to GPU without the CPU.
 
     Its engine is privileged: GPUs write to the interfaces' doorbells, whose mapping no capability
@@ -134,11 +133,10 @@ def with_deep_ep(template: Manifest, node: Hardware) -> Manifest:
     template["metadata"]["annotations"][_PRIVILEGED_REASON] = _WHY_PRIVILEGED
     engine = template["spec"]["containers"][0]
     engine["securityContext"] = {"privileged": True}
-    own = f"0:{_HCA}0:1" + "".join(f",{at}:{_HCA}{at}:1" for at in range(1, node.chips))
     present = {entry["name"] for entry in engine["env"]}
     engine["env"] += [
         {"name": key, "value": value}
-        for key, value in sorted({**_DEEP_EP, "DEEP_EP_DEVICE_TO_HCA_MAPPING": own}.items())
+        for key, value in sorted(_DEEP_EP.items())
         if key not in present
     ]
     return template

@@ -29,7 +29,9 @@ class SharedVolume:
     attributes: dict[str, pulumi.Input[str]]
     """Attributes for the driver."""
     handle: str
-    """The driver's name of the file system."""
+    """The driver's name of the file system. All volumes have the same: a node mounts a handle once
+    for all of them, and Lustre's driver refuses a file system that is mounted for another handle
+    (GoogleCloudPlatform/lustre-csi-driver pkg/csi_driver/node.go @0457b2c)."""
     claim_name: str
     """Name of the claim in each namespace."""
     mount_options: tuple[str, ...] = ()

@@ -11,7 +11,9 @@ from gke_inference.clients.callout import callout_objects
 from gke_inference.gateway import body_memory
 from gke_inference.gateway.router import router_objects
 
-RUNBOOKS = Path(__file__).parents[3] / "docs" / "runbooks"
+ROOT = Path(__file__).parents[3]
+RUNBOOKS = ROOT / "docs" / "runbooks"
+GATEWAY = ROOT / "workloads" / "gateway"
 MIB = 1 << 20
 LARGEST_CHECKED_ANSWER = 16 * MIB
 """`maxCheckedBytes` of the callout."""
@@ -56,6 +58,22 @@ def test_bodies_and_their_copies_fit_into_the_memory_of_the_container(program):
     assert heap <= 0.8 * limit
     assert BASE + small + limits["max-held-bytes"] <= 0.8 * heap + MIB
     assert limits["max-body-bytes"] == MAX_BODY_BYTES
+
+
+COPIES = {
+    "gate": ("callout/internal/extproc/guards.go", "callout/internal/extproc/cached.go"),
+    "relay": ("relay/internal/relay/bodies.go",),
+}
+
+
+@pytest.mark.parametrize("program", COPIES)
+def test_memory_is_kept_for_the_copies_that_the_program_counts(program):
+    counted = [
+        int(number)
+        for file in COPIES[program]
+        for number in re.findall(r"\w+Copies\s*= (\d+)", (GATEWAY / file).read_text())
+    ]
+    assert max(counted) == PROGRAMS[program][1].copies
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

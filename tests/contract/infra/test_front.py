@@ -212,6 +212,14 @@ def test_a_model_that_a_region_lacks_has_a_path_to_the_regions_that_serve_it(mad
     assert rule["service"] == "front-qwen3-1-7b-id"
 
 
+def test_a_region_half_of_whose_requests_fail_by_chance_is_hardly_ever_left_out(made):
+    for service in made(stack())["BackendService"]:
+        detection = service["outlierDetection"]
+        for failures in (detection["consecutiveErrors"], detection["consecutiveGatewayFailure"]):
+            # requests until so many fail one after another, on average
+            assert 2 ** (failures + 1) - 2 > 1_000_000
+
+
 def test_only_what_reached_no_engine_is_tried_in_another_region(made):
     matcher = made(stack())["URLMap"][0]["pathMatchers"][0]
     assert matcher["defaultRouteAction"]["retryPolicy"]["retryConditions"] == [
@@ -224,6 +232,7 @@ def test_a_front_of_dns_checks_external_gateways_by_probes_of_three_regions(made
     found = made(stack("nearest-region"))
     (check,) = found["HealthCheck"]
     assert len(check["sourceRegions"]) == 3
+    assert check["httpsHealthCheck"]["requestPath"] == "/healthz", "it needs no credential"
     assert check["checkIntervalSec"] >= 30
     (record,) = found["RecordSet"]
     policy = record["routingPolicy"]

@@ -44,6 +44,17 @@ def test_a_stream_asks_the_gateway_with_the_priority_of_the_batch(deployed: Any)
     assert "stream-worker" in json.dumps(pickers.inputs["spec"])
 
 
+def test_workers_act_for_the_team_of_their_stream(deployed: Any) -> None:
+    clients = {"teams": {"red": {}, "batches": {"acts_for_teams": True}}}
+    edits = [
+        {"at": ["clients"], "value": clients},
+        {"at": ["streams", "summaries", "key_secret"], "value": "stream-key"},
+        {"at": ["streams", "summaries", "team"], "value": "red"},
+    ]
+    seen = deployed(parse(json.dumps(edited("streaming/streaming", edits))))
+    assert [found.get("team") for found in settings_of(seen)] == ["red"]
+
+
 def test_a_stream_of_kafka_needs_nothing_of_pubsub(deployed: Any) -> None:
     platform = platform_with(summaries=KAFKA)
     seen = deployed(platform)

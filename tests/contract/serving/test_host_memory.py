@@ -62,6 +62,19 @@ def test_limits_of_the_sidecar_are_numbers_on_autopilot(gpu_only):
     }
 
 
+def test_limits_of_the_sidecar_are_numbers_on_autopilot_for_a_folder_without_a_cache(gpu_only):
+    live = {"source": "gs://acme-models/llama/live-adapters"}
+    made = template({**gpu_only, "adapters": {}, "autopilot": True, "live_adapters": live})
+    limits = {
+        key: value for key, value in made["metadata"]["annotations"].items() if "-limit" in key
+    }
+    assert limits == {
+        "gke-gcsfuse/cpu-limit": "2",
+        "gke-gcsfuse/ephemeral-storage-limit": "5Gi",
+        "gke-gcsfuse/memory-limit": "1Gi",
+    }
+
+
 def test_a_pod_without_a_file_cache_requests_as_much_of_its_node_as_before(gpu_only):
     made = template(gpu_only)
     notes = made["metadata"]["annotations"]

@@ -17,10 +17,9 @@ from tests.unit.batch.test_keeper import SETTINGS
 from workloads.batch.main import application
 from workloads.batch.metrics import ServiceMetrics
 
-HEAD = (
-    b'--b\r\ncontent-disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
-    b'--b\r\ncontent-disposition: form-data; name="file"; filename="a.jsonl"\r\n\r\n{"a":'
-)
+FIELD = b'--b\r\ncontent-disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
+FILE = b'--b\r\ncontent-disposition: form-data; name="file"; filename="a.jsonl"\r\n\r\n'
+HEAD = FIELD + FILE + b'{"a":'
 REST = b" 1}\r\n--b--\r\n"
 TYPE = {"content-type": "multipart/form-data; boundary=b"}
 TEAMS = {"red": None, "blue": None}
@@ -87,12 +86,22 @@ def test_half_sent_forms_of_a_team_do_not_stop_the_upload_of_another(teams: Any)
     asyncio.run(run())
 
 
-def test_an_upload_without_data_for_too_long_is_ended_and_gives_its_place_back() -> None:
+async def stopped(pieces: tuple[bytes, ...]) -> AsyncGenerator[bytes]:
+    """Send pieces of a form, and then nothing."""
+    for piece in pieces:
+        yield piece
+        await asyncio.sleep(0.05)
+    await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("pieces", [(FIELD,), (FIELD, FILE, bytes(1000))], ids=["field", "file"])
+def test_an_upload_without_data_for_too_long_is_ended_and_gives_its_place_back(
+    pieces: tuple[bytes, ...],
+) -> None:
     async def run() -> None:
-        never = asyncio.Event()
         async with api(Stored(), idle_seconds=0.2) as upload:
             for _ in range(4):
-                status, content = await upload("red", half(never))
+                status, content = await asyncio.wait_for(upload("red", stopped(pieces)), 10)
                 assert status == 408
                 assert content["error"]["message"] == "The upload had no data for 0.2 s."
 

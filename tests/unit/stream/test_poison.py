@@ -201,6 +201,19 @@ def test_an_answer_that_cannot_be_kept_for_no_known_reason_is_a_dead_letter() ->
     assert world.asked == 1
 
 
+def test_a_request_that_fails_for_no_known_reason_is_a_dead_letter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def ask(*_: Any) -> None:
+        raise LookupError("a")
+
+    monkeypatch.setattr(Asking, "ask", ask)
+    world = worked(prompt())
+    (letter,) = world.letters
+    assert (letter["reason"], letter["detail"]) == ("internal-error", "LookupError")
+    assert world.became == {"delivered": 1, "done": 1}
+
+
 def test_the_code_of_an_error_is_a_detail_whatever_its_characters() -> None:
     body = json.dumps({"error": {"code": "\ud800"}})
     world = worked(prompt(), lambda *_: web.Response(text=body, status=400))

@@ -51,6 +51,13 @@ def test_a_request_of_two_kinds_is_none() -> None:
         request({"prompt": "a", "input": "b"})
 
 
+@pytest.mark.parametrize(("team", "named"), [("", None), ("red", "red")], ids=["no gate", "gate"])
+def test_the_gate_is_told_the_team_of_the_stream(team: str, named: str | None) -> None:
+    message = Message("7", b'{"prompt": "a"}', {})
+    made = request_of(message, model="llama", names=NAMES, objective="", max_bytes=100, team=team)
+    assert made.headers.get("x-gki-on-behalf-of") == named
+
+
 GOOGLE = f"00-{'a' * 32}-{'b' * 16}-01"
 PLAIN = f"00-{'c' * 32}-{'d' * 16}-00"
 

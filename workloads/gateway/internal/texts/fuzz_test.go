@@ -155,6 +155,31 @@ func TestAGuardSeesEveryTextAndNameOfAnAnswerOrNobodyReadsIt(t *testing.T) {
 	}
 }
 
+func TestAnAnswerThatRepeatsItsTextsInPiecesOrTokensIsReadByNobody(t *testing.T) {
+	for name, copied := range map[string]string{
+		"logprobs":           `{"content":[{"token":"FORB"},{"token":"IDDEN"}]}`,
+		"prompt_logprobs":    `[null,{"7":{"decoded_token":"FORB"}},{"8":{"decoded_token":"IDDEN"}}]`,
+		"token_ids":          `[7,8]`,
+		"prompt_token_ids":   `[7,8]`,
+		"input_messages":     `[{"content":"FORB"},{"content":"IDDEN"}]`,
+		"output_messages":    `[{"content":"FORB"},{"content":"IDDEN"}]`,
+		"encrypted_content":  `"AAAA"`,
+		"kv_transfer_params": `{"remote_host":"10.0.0.1"}`,
+	} {
+		for _, document := range []string{
+			`{"%s":%s,"choices":[{"text":"a"}]}`, `{"choices":[{"text":"a","%s":%s}]}`,
+			`{"output":[{"type":"message","content":[{"type":"output_text","text":"a","%s":%s}]}]}`,
+		} {
+			if _, isReadable := Answer(paths.Responses, fmt.Appendf(nil, document, name, copied)); isReadable {
+				t.Errorf(document+" passes", name, copied)
+			}
+			if _, isReadable := Answer(paths.Responses, fmt.Appendf(nil, document, name, "null")); !isReadable {
+				t.Errorf(document+" does not pass", name, "null")
+			}
+		}
+	}
+}
+
 func TestWhatAGuardDoesNotKnowIsRefusedByName(t *testing.T) {
 	for _, one := range []struct {
 		path, fields, field string

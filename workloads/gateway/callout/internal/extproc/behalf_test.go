@@ -108,9 +108,9 @@ func TestARequestOfTheWorkerIsOneOfTheTeamThatItNames(t *testing.T) {
 func TestCallsOfFilesCountAsRequestsOfTheTeam(t *testing.T) {
 	withKeys(t, map[string]string{"rrrrrrrr": "red"})
 	client, _ := gatewayWith(t, acting, readKeys(t))
-	for number := range 4 {
+	for number, path := range []string{"/v1/files", "/v1/batches", "/v1/files/file-1/content", "/v1/batches/batch_1/cancel"} {
 		c := begin(t, client)
-		c.send(asked(true, "authorization", "Bearer "+keyOf("rrrrrrrr"), ":path", "/v1/files"))
+		c.send(asked(true, "authorization", "Bearer "+keyOf("rrrrrrrr"), ":path", path))
 		found := c.receive()
 		status := found.GetImmediateResponse().GetStatus().GetCode()
 		if number < 3 && found.GetRequestHeaders() == nil {

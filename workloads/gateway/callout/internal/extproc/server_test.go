@@ -430,7 +430,7 @@ func TestAWholeAnswerThatNobodyWaitsForCostsItsReservationUntilTheSpeedIsMeasure
 }
 
 func TestAWholeAnswerThatNobodyWaitsForCostsTheTimeThatItHeldItsEngine(t *testing.T) {
-	client, written := gateway(t)
+	client, written := gatewayOf(t, strings.Replace(file, "requests_per_minute: 2", "requests_per_minute: 3", 1))
 	c := begin(t, client)
 	sent := `{"model":"m","max_tokens":4000,"prompt":[1,2,3]}`
 	c.send(asked(false), requestBody(sent, true))
@@ -443,16 +443,22 @@ func TestAWholeAnswerThatNobodyWaitsForCostsTheTimeThatItHeldItsEngine(t *testin
 	c.receive()
 	c.end()
 	written.record(t)
-	written.clear()
-	c = begin(t, client)
-	c.send(asked(false), requestBody(sent, true))
-	c.receive()
-	c.requestParts(len(sent))
-	time.Sleep(400 * time.Millisecond)
-	c.end()
-	// 100 tokens took 0.2 s: 200 in 0.4 s
-	if found := written.record(t); !found.Estimated || found.CompletionTokens < 120 || found.CompletionTokens > 1000 {
-		t.Errorf("got %+v", found)
+	for _, hasHeaders := range []bool{false, true} {
+		written.clear()
+		c = begin(t, client)
+		c.send(asked(false), requestBody(sent, true))
+		c.receive()
+		c.requestParts(len(sent))
+		time.Sleep(400 * time.Millisecond)
+		if hasHeaders {
+			c.send(answered(":status", "200", "content-type", "application/json"))
+			c.receive()
+		}
+		c.end()
+		// 100 tokens took 0.2 s: 200 in 0.4 s
+		if found := written.record(t); !found.Estimated || found.CompletionTokens < 120 || found.CompletionTokens > 1000 {
+			t.Errorf("headers %v: got %+v", hasHeaders, found)
+		}
 	}
 }
 
@@ -473,6 +479,7 @@ func TestARefusalEndsTheCall(t *testing.T) {
 		"other model":    {[]*extproc.ProcessingRequest{asked(false), requestBody(`{"model":"n"}`, true)}, 404, "model_not_found"},
 		"routed otherwise": {[]*extproc.ProcessingRequest{asked(false, "x-gateway-model-name", "n"), requestBody(body(1), true)},
 			400, "model_mismatch"},
+		"entry of other model": {[]*extproc.ProcessingRequest{asked(true, ":method", "GET", ":path", "/v1/models/n")}, 404, "model_not_found"},
 		"too many tokens": {[]*extproc.ProcessingRequest{asked(false), requestBody(`{"model":"m","max_tokens":1000001}`, true)},
 			429, "rate_limit_exceeded"},
 	} {
@@ -566,6 +573,17 @@ func TestNoResponseHasAHeaderThatNoClientGets(t *testing.T) {
 		if removed := mutation.GetRemoveHeaders(); !slices.Equal(removed, []string{"server"}) {
 			t.Errorf("%s: removed %v", status, removed)
 		}
+	}
+}
+
+func TestTheEntryOfAModelPassesForATeamThatMayUseIt(t *testing.T) {
+	client, _ := gateway(t)
+	c := begin(t, client)
+	head := asked(true, ":method", "GET", ":path", "/v1/models/m")
+	head.GetRequestHeaders().Headers.Headers = lastOfEach(head.GetRequestHeaders().GetHeaders().GetHeaders())
+	c.send(head)
+	if got := c.receive(); got.GetRequestHeaders() == nil {
+		t.Errorf("got %s", got)
 	}
 }
 

@@ -41,7 +41,7 @@ func TestHalfSentBodiesDoNotFillTheMemoryAndAValidRequestIsAnswered(t *testing.T
 			}
 			t.Cleanup(func() { connection.Close() })
 			fmt.Fprintf(connection, "POST /v1/chat/completions HTTP/1.1\r\nHost: relay\r\n%s: team-%d\r\nContent-Length: %d\r\n\r\n",
-				teamHeader, i%2, 8<<20)
+				teamHeader, i%4, 8<<20)
 			for range 7 << 20 / len(piece) {
 				if _, err := connection.Write(piece); err != nil {
 					return // refused before
@@ -68,6 +68,33 @@ func TestHalfSentBodiesDoNotFillTheMemoryAndAValidRequestIsAnswered(t *testing.T
 	}
 	if _, bytes := hold.Held(); bytes > limits.Bytes {
 		t.Errorf("%d bytes are held", bytes)
+	}
+}
+
+func TestABodyWithoutRoomForItsCopiesIsRefusedWith429(t *testing.T) {
+	target := standIn(t, config.AuthNone, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "{}") })
+	found := &config.Config{Backends: map[string]*config.Backend{"m": {TimeoutSeconds: 5, Targets: []*config.Target{target}}}}
+	limits := holding.Settings{
+		Limits:       holding.Limits{Bodies: 8, BodiesOfOne: 8, Bytes: 4 << 20, BytesOfOne: 2 << 20},
+		MaxBodyBytes: 1 << 20, BodyTime: time.Minute,
+	}
+	hold := holding.New(limits.Limits)
+	metrics := NewMetrics(hold)
+	server := httptest.NewServer(New(&Server{
+		Config: func() *config.Config { return found }, Metrics: metrics, Hold: hold, Limits: limits,
+		Attempts: NewAttempts(&fixed{}, metrics, nil),
+	}))
+	t.Cleanup(server.Close)
+	for size, status := range map[int]int{400 << 10: http.StatusOK, 800 << 10: http.StatusTooManyRequests} {
+		body := `{"model":"m","prompt":"` + strings.Repeat("x", size) + `"}`
+		answer, err := http.Post(server.URL+"/v1/completions", "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != status {
+			t.Errorf("%d bytes and their copies: got %s", size, answer.Status)
+		}
 	}
 }
 

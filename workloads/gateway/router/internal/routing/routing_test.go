@@ -280,7 +280,7 @@ func TestABodyOverTheLimitIsRefusedByItsLengthOrWhenItPassesIt(t *testing.T) {
 func TestHalfSentBodiesAreLimitedAndASmallRequestOfTheSameClientPasses(t *testing.T) {
 	w := start(t)
 	piece := strings.Repeat(" ", 64<<10)
-	pieces := []string{`{"model":"m","x":[`}
+	pieces := []string{`{"model":"m","messages":[{}`}
 	for range 7 << 20 / len(piece) {
 		pieces = append(pieces, piece)
 	}
@@ -300,6 +300,10 @@ func TestHalfSentBodiesAreLimitedAndASmallRequestOfTheSameClientPasses(t *testin
 	}
 	if _, bytes := w.server.Hold.Held(); bytes > limits.BytesOfOne {
 		t.Errorf("one client holds %d bytes", bytes)
+	}
+	large := request{method: "POST", path: "/v1/chat/completions", pieces: append(pieces, `]}`)}
+	if got := w.ask(large); got.status != 429 || got.code != holding.TooManyCode {
+		t.Errorf("a large request of the same client: got %d %s", got.status, got.code)
 	}
 }
 
