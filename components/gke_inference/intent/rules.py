@@ -38,12 +38,13 @@ def problems(intent: ServingIntent) -> Iterator[InputError]:
     unable = list(unable_engine(intent)) if intent.task in _TASKS_OF_ONE_ENGINE else []
     engine = unable or list(engine_problems(intent))
     yield from engine
-    context = list(context_problems(intent))
+    is_other_task = any(problem.path in ("engine", "task") for problem in engine)
+    context = [] if is_other_task else list(context_problems(intent))
     yield from context
     if not engine:
         yield from batch_problems(intent)
     yield from _bits(intent)
-    task = [] if unable else [*diffusion_problems(intent), *predictive_problems(intent)]
+    task = [] if is_other_task else [*diffusion_problems(intent), *predictive_problems(intent)]
     yield from task
     role = list(_role(intent)) if not form else []
     yield from role
