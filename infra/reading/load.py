@@ -29,7 +29,7 @@ from infra.rules import check
 from infra.stack import Layer, Platform
 from infra.stack.layers import platform_name
 from infra.stack.monitoring import secret_key
-from infra.stack.problems import StackError, problems_of, unread
+from infra.stack.problems import StackError, once, problems_of, unread
 from infra.stack.renames import RENAMES, old_words, with_new_words
 
 PROJECT: Final = "gke-inference"
@@ -144,9 +144,10 @@ def _parsed(text: str, settings_of: SettingsOf | None, *, with_digests: bool) ->
         except ValidationError as error:
             problems = problems_of(error)
             whole = f"{PROJECT}:{KEY}"
-            raise StackError(each.at(each.path or whole) for each in problems) from None
+            of_layer = [each for each in problems if each.path == "layer"]
+            raise StackError(each.at(each.path or whole) for each in of_layer or problems) from None
     found = check(platform, with_digests=with_digests)
-    problems = [of_its_layer(platform, problem) for problem in found]
+    problems = once(of_its_layer(platform, problem) for problem in found)
     if problems:
         raise StackError(problems)
     return platform

@@ -32,7 +32,7 @@ from infra.rules.pickers import check_pickers
 from infra.rules.pipelines import check_pipelines
 from infra.rules.predictive import check_predictive
 from infra.rules.queues import check_queues
-from infra.rules.regions import check_chip_limits, check_regions
+from infra.rules.regions import check_chip_limits, check_regions, check_zones
 from infra.rules.storage import check_storage
 from infra.rules.streams import check_streams
 from infra.rules.versions import check_shared_versions, check_versions
@@ -48,18 +48,21 @@ def check(platform: Platform, *, with_digests: bool = True) -> Iterator[InputErr
         platform: The stack.
         with_digests: Whether images must have the digests that a deployment needs.
     """
+    misplaced = list(check_zones(platform))
+    if misplaced:
+        yield from misplaced
+        return  # other settings speak of zones
     by_region = capacity_by_region(platform)
-    before_models = (
-        check_layer(platform),
-        check_regions(platform),
-        check_existing(platform),
-    )
+    places = (check_layer(platform), check_regions(platform), check_existing(platform))
+    problems = list(chain.from_iterable(places))
     if not platform.models and platform.layer is not Layer.PLATFORM:
-        yield from chain.from_iterable(before_models)
+        yield from problems
         return  # other settings refer to models, and would be wrong for the lack of them
+    problems += check_capacity(platform, by_region)
+    if any(".rungs[" in problem.path for problem in problems):
+        yield from problems
+        return  # other settings speak of rungs
     checks = (
-        *before_models,
-        check_capacity(platform, by_region),
         check_models(platform, by_region),
         check_claims(platform, by_region),
         check_engines(platform, by_region),
@@ -87,11 +90,9 @@ def check(platform: Platform, *, with_digests: bool = True) -> Iterator[InputErr
         check_budget(platform),
         check_names(platform),
     )
-    is_sound = True
-    for problem in chain.from_iterable(checks):
-        is_sound = False
-        yield problem
-    if is_sound:
+    problems += chain.from_iterable(checks)
+    yield from problems
+    if not problems:
         plan = resolve(platform)
         yield from check_derived_names(plan)
         yield from check_versions(plan)

@@ -81,12 +81,7 @@ def _check_fallback(platform: Platform, name: str, model: Model) -> Iterator[Inp
         return
     where = join("models", name, "fallback")
     if fallback.backend not in platform.backends:
-        backends = sorted(platform.backends)
-        if backends:
-            yield one_of(join(where, "backend"), fallback.backend, backends)
-        else:
-            rule = "must be one of 'backends', which is empty"
-            yield InputError(join(where, "backend"), rule, fallback.backend)
+        yield one_of(join(where, "backend"), fallback.backend, sorted(platform.backends))
         return
     rule = _unfit(model)
     if rule is not None:

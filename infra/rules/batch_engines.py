@@ -124,6 +124,8 @@ def _check_hardware(
     flags = {**(model.settings.engine_args or {}), **own.engine_args}
     words["settings"] = words["settings"].model_copy(update={"engine_args": flags})
     for found in problems(intent_of(words, rungs)):
+        if found.path == "context":
+            continue  # check_engines reports it
         problem = in_stack(found, ("models", name))
         yield InputError(join(where, "queue"), f"must fit {name}: {problem.message}", own.queue)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gke_inference.capacity.node_settings import check_nodes
 from gke_inference.capacity.settings import check_blue_green, check_limits, check_upgrades
-from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.catalogue.input_error import Bare, InputError, UnknownName
 from gke_inference.catalogue.problems import join
 from gke_inference.catalogue.rungs import Rung
 from infra.plan import CapacityByRegion, RegionCapacity
@@ -46,7 +46,7 @@ def _check_zones(platform: Platform, name: str, capacity: Capacity) -> Iterator[
                 if zone not in node_zones:
                     where = join("capacity", name, "rungs", at, field)
                     message = f"must be among the zones of 'regions' ({', '.join(node_zones)})"
-                    yield InputError(where, message, zone)
+                    yield UnknownName(where, message, zone)
 
 
 def _check_rungs(

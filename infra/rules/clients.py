@@ -91,12 +91,15 @@ def check_clients(platform: Platform) -> Iterator[InputError]:
     if not clients.teams and clients.anonymous is None:
         rule = "must have a team, or 'anonymous' with the reason why everyone may call"
         yield InputError("clients.teams", rule, 0)
+        return  # other settings speak of teams
     if ANONYMOUS in clients.teams and clients.anonymous is None:
         where = join("clients", "teams", ANONYMOUS)
         rule = "needs 'clients.anonymous': it is the team of requests without a credential"
         yield InputError(where, rule)
-    yield from _check_models(platform, clients)
-    yield from check_prices("clients", clients.teams, clients.prices, _names(platform))
+    unknown = list(_check_models(platform, clients))
+    yield from unknown
+    if not unknown:
+        yield from check_prices("clients", clients.teams, clients.prices, _names(platform))
     yield from check_when_spent("clients", clients.teams)
     yield from _check_when_spent(platform, clients)
     yield from _check_regional(platform, clients)

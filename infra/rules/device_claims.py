@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from gke_inference.catalogue.hardware import CPU
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import join
 from infra.plan import CapacityByRegion, prefill_capacity
@@ -33,6 +34,8 @@ def _check_place(
     for region, settings in platform.regions_of(model).items():
         here = by_region[model.capacity][region]
         kinds = {rung.kind for rung in here.rungs.values()}
+        if CPU in kinds:
+            return  # rules of the model refuse every form but paired
         if settings.mode is ClusterMode.AUTOPILOT:
             rule = f"must not be dra in {region}: Autopilot has no device claims"
             yield InputError(where, rule, Form.DRA.value)

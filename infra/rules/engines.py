@@ -54,9 +54,10 @@ def _canary(
             rule = "must be an engine that names adapters as the model's does"
             yield InputError(join(*where, "engine"), rule, canary.engine)
             return
+    refused = {problem.path for problem in seen}
     for intent, paths in _intents(platform, by_region, name, canary_model(model, canary)):
         for problem in problems(intent):
-            if problem not in seen:
+            if problem.path not in refused:
                 yield in_stack(problem, where, paths)
 
 

@@ -79,7 +79,8 @@ def _check_published(front: FrontPlan, regions: Mapping[str, Region]) -> Iterato
     for name, region in regions.items():
         of = ("ranges",) if region.existing.subnet is None else ("existing", "subnet")
         where = join("regions", name, *of, "published")
-        if wanted and region.published is None and name in front.regions:
+        has_ranges = region.ranges is not None or region.existing.subnet is not None
+        if wanted and has_ranges and region.published is None and name in front.regions:
             message = "is required when the gateways are published: gateway.front is global"
             yield InputError(where, message + ", or gateway.publish is set")
         if not wanted and region.published is not None:

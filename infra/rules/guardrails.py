@@ -32,9 +32,10 @@ def check_guardrails(platform: Platform) -> Iterator[InputError]:
     for name in floors[1:]:
         rule = f"must be true only once: a project has one floor, that of {floors[0]!r}"
         yield InputError(join("guardrails", name, "floor"), rule)
-    yield from _check_models(platform)
-    yield from _check_teams(platform)
-    yield from _check_used(platform)
+    named = [*_check_models(platform), *_check_teams(platform)]
+    yield from named
+    if not named:
+        yield from _check_used(platform)
 
 
 def _check_used(platform: Platform) -> Iterator[InputError]:

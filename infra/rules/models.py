@@ -128,7 +128,10 @@ def _check_replicas(
     if replicas.standby is None or model.capacity not in platform.capacity:
         return
     at = join(where, "standby")
-    if platform.form_of(model) is not Form.PAIRED:
+    form = platform.form_of(model)
+    if form is Form.SINGLE and platform.capacity[model.capacity].is_mixed:
+        return  # rules of the model refuse the form
+    if form is not Form.PAIRED:
         message = "must not be set: only a paired model has standby replicas"
         yield InputError(at, message, replicas.standby)
     elif replicas.standby > replicas.max:

@@ -91,7 +91,7 @@ def _check_flavors(
         if flavor.queued:
             yield from _check_queued(join(where, "flavors", at, "queued"), capacity)
     names = {flavor.capacity for flavor in queue.flavors}
-    for team, share in queue.teams.items():
+    for team, share in queue.teams.items() if names <= {*platform.capacity} else ():
         path = join(where, "teams", team, "chips")
         yield from check_quota(path, share.chips, sorted(names))
     queued = [flavor.queued for flavor in queue.flavors]

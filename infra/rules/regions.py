@@ -21,10 +21,19 @@ from infra.stack import ClusterMode, ClusterSpread, Layer, Platform, Region
 from infra.stack.regions import SystemPool
 
 
-def check_regions(platform: Platform) -> Iterator[InputError]:
-    """Yield the problems of a platform's regions."""
+def check_zones(platform: Platform) -> Iterator[InputError]:
+    """Yield the zones of regions that are not theirs, and those listed twice."""
     for name, region in platform.regions.items():
-        yield from _check_zones(name, region)
+        for at, zone in enumerate(region.zones):
+            if zone.rpartition("-")[0] != name:
+                message = f"must be a zone of {name}"
+                yield InputError(join("regions", name, "zones", at), message, zone)
+        yield from repeated(join("regions", name, "zones"), region.zones, "a zone")
+
+
+def check_regions(platform: Platform) -> Iterator[InputError]:
+    """Yield the other problems of a platform's regions."""
+    for name, region in platform.regions.items():
         yield from _check_mode(name, region)
         yield from _check_keys(name, region)
         if region.maintenance is not None:
@@ -79,14 +88,6 @@ def _check_turns(platform: Platform) -> Iterator[InputError]:
             yield InputError(join("regions", named, "maintenance"), message)
 
 
-def _check_zones(name: str, region: Region) -> Iterator[InputError]:
-    for at, zone in enumerate(region.zones):
-        if zone.rpartition("-")[0] != name:
-            message = f"must be a zone of {name}"
-            yield InputError(join("regions", name, "zones", at), message, zone)
-    yield from repeated(join("regions", name, "zones"), region.zones, "a zone")
-
-
 def _check_mode(name: str, region: Region) -> Iterator[InputError]:
     where = ("regions", name)
     is_autopilot = region.mode is ClusterMode.AUTOPILOT
@@ -100,7 +101,7 @@ def _check_mode(name: str, region: Region) -> Iterator[InputError]:
         return
     yield from _check_machines(join(*where, "system_pool"), pool)
     yield from check_system_pool(join(*where, "system_pool"), pool)
-    if pool.max_nodes < len(region.zones):
+    if pool.min_nodes <= pool.max_nodes < len(region.zones):
         message = f"must be at least {len(region.zones)}, as it starts with one node per zone"
         yield InputError(join(*where, "system_pool", "max_nodes"), message, pool.max_nodes)
 

@@ -106,8 +106,8 @@ def experts_touched(model: ModelShape, tokens: float) -> float:
     return of_layer(model.experts, model.active_experts, tokens)
 
 
-def touched_billion(model: ModelShape, tokens: float) -> float:
-    """Return the parameters that a step reads, in billions."""
+def touched_billion(model: ModelShape, tokens: float, copies: int = 1) -> float:
+    """Return the parameters that a step reads, in billions; `copies` are those of each expert."""
     return read_billion(
         tokens,
         active=model.active_billion,
@@ -115,6 +115,7 @@ def touched_billion(model: ModelShape, tokens: float) -> float:
         experts=model.experts,
         chosen=model.active_experts,
         expert=model.expert_billion,
+        copies=copies,
     )
 
 
@@ -369,15 +370,8 @@ class CostModel:
     def _bytes_of(self, load: StepLoad) -> float:
         """Return the bytes that one micro-batch reads in all stages."""
         model, group = self.model, self.experts or ExpertGroup(1)
-        touched = read_billion(
-            (load.prefill_tokens + load.decode_tokens) * group.hosts,
-            active=model.active_billion,
-            whole=model.parameters_billion - model.looked_up_billion,
-            experts=model.experts,
-            chosen=model.active_experts,
-            expert=model.expert_billion,
-            copies=group.copies,
-        )
+        tokens = (load.prefill_tokens + load.decode_tokens) * group.hosts
+        touched = touched_billion(model, tokens, group.copies)
         return touched / group.hosts * 1e9 * model.bits / 8 + self._kv_bytes_of(load)
 
     @property

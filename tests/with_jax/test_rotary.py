@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernels.rotary import FORMS, best_form, half_split, heads_first, permute_projection, rotary
+from kernels.rotary import FORMS, half_split, heads_first, permute_projection, rotary
 
 from tests.with_jax.length import examples
 
@@ -104,11 +104,6 @@ def test_permuted_weights_make_half_split_heads_and_leave_the_products_alone():
     ]
     products = [np.einsum("hsd,htd->hst", *map(np.asarray, pair)) for pair in (plain, split)]
     np.testing.assert_allclose(products[1], products[0], rtol=1e-4, atol=1e-2)
-
-
-def test_the_fused_form_is_taken_where_heads_are_whole_registers():
-    assert best_form("v6e", 128) == "fused"
-    assert best_form("v5e", 64) == "swap"
 
 
 @pytest.mark.parametrize(

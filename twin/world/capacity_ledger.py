@@ -86,12 +86,6 @@ class Ledger:
                 )
         return answer
 
-    def would_grant(self, claims: Sequence[Claim]) -> Answer:
-        """Return the response of `acquire` without allocating anything."""
-        with self._connection() as connection:
-            held = self._all(connection)
-            return decide(self.world(), held, claims, self._project, self._notice)
-
     def release(self, node: str) -> None:
         """Release a node's machine; ignore a machine that is not allocated."""
         with self._connection() as connection:

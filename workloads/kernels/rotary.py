@@ -17,8 +17,6 @@ import numpy as np
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
-from .shapes import LANES
-
 Form = Literal["reference", "half", "swap", "fused"]
 FORMS: tuple[Form, ...] = get_args(Form)
 
@@ -43,7 +41,7 @@ def rotary(
     Args:
         x: [..., heads, positions, head size].
         freqs: [positions, head size] twice.
-        form: None: `best_form`'s on TPU, `swap` elsewhere. `half` takes and returns x in the order
+        form: None: `fused` on TPU, `swap` elsewhere. `half` takes and returns x in the order
             of `half_split`.
         norm_weight: [head size]; with it, x is first divided by its root mean square and multiplied
             by the weight, as the models do with queries and keys.
@@ -106,16 +104,6 @@ def heads_first(
     if interpret is None:
         return jax.lax.platform_dependent(x, *freqs, norm_weight, tpu=fused, default=plain)
     return fused(x, *freqs, norm_weight)
-
-
-def best_form(generation: str, head_size: int = LANES) -> Form:
-    """Return the form that the compiler's figures favor.
-
-    The fused kernel reads and writes x once, which no other form does on either generation
-    (docs/kernels.md); it rotates whole registers, so narrower heads take `swap`.
-    """
-    del generation  # the same on all that were compiled for
-    return "fused" if head_size % LANES == 0 else "swap"
 
 
 def half_split(size: int) -> np.ndarray:

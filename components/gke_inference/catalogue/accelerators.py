@@ -7,13 +7,13 @@ Functions raise `UnknownAcceleratorError` for a name that is not in the catalog,
 for a shape that does not exist. Both messages list valid values.
 """
 
-import difflib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from gke_inference.catalogue.data_file import read_table
+from gke_inference.catalogue.problems import suggest
 from gke_inference.settings import Word
 
 _FILE = Path(__file__).parent / "data" / "accelerators.yaml"
@@ -186,8 +186,7 @@ def accelerator(name: str) -> Accelerator:
     entries = _accelerators()
     if name not in entries:
         known = ", ".join(sorted(entries))
-        near = difflib.get_close_matches(str(name), entries, n=2)
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        hint = suggest(str(name), entries)
         raise UnknownAcceleratorError(f"must be one of {known}, got {name!r}{hint}")
     return entries[name]
 

@@ -50,7 +50,7 @@ class InputError(ValueError):
 
     def at(self, path: str) -> "InputError":
         """Return the same error for another path, such as an option instead of a field."""
-        return InputError(path, self.rule, self.value, self.note)
+        return type(self)(path, self.rule, self.value, self.note)
 
     def sentence(self, separator: str = " ") -> str:
         """Return path, separator and message, or only the message if there is no path."""
@@ -67,6 +67,10 @@ class InputError(ValueError):
     def __hash__(self) -> int:
         """Return a hash of the shown text, as values need not be hashable."""
         return hash(str(self))
+
+
+class UnknownName(InputError):
+    """A field that names something which does not exist."""
 
 
 def shown(value: object) -> str:

@@ -7,6 +7,7 @@ suggests the right word for a misspelled field or value.
 import difflib
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
@@ -16,7 +17,7 @@ from pydantic_core import ErrorDetails
 from gke_inference.settings.fields import PATTERN_WORDS
 
 from .engines import retired
-from .input_error import Bare, InputError
+from .input_error import Bare, InputError, UnknownName, shown
 
 Location = tuple[str | int, ...]
 """Names of fields and keys, and positions in lists, from the root."""
@@ -64,6 +65,7 @@ _SYNONYMS: Final = {
     "dws": "flex-start",
     "embedding": "embed",
     "gpus": "count",
+    "ironwood": "tpu7x",
     "max_model_len": "context",
     "max_num_seqs": "max_batch",
     "preemptible": "spot",
@@ -71,6 +73,8 @@ _SYNONYMS: Final = {
     "public": "external",
     "text": "generate",
     "tls": "certificate",
+    "tpu-v7": "tpu7x",
+    "trillium": "tpu-v6e",
 }
 """Words of vLLM, Kubernetes and Google Cloud for words of a stack."""
 _ELSEWHERE: Final = {
@@ -78,18 +82,34 @@ _ELSEWHERE: Final = {
     "max_num_seqs": "'max_batch' in 'settings' of the model",
 }
 """Fields for words of vLLM in other places of a stack."""
+_SERIES: Final = re.compile(r"(?<![a-z0-9])([a-z]{1,2})\d")
+"""Letters that begin a model number, such as the `h` of `nvidia-h100-80gb`."""
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
     """Return `; did you mean 'x'?` if a word resembles a known one, otherwise an empty string."""
-    words = sorted(known)
-    plain = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", word).lower()
-    other = _SYNONYMS.get(plain)
-    near = other if other in words else _near(plain, words)
+    near = _meant(word, known)
     return f"; did you mean {near!r}?" if near else ""
 
 
+def _meant(word: str, known: Iterable[str]) -> str | None:
+    words = sorted(known)
+    plain = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", word).lower()
+    other = _SYNONYMS.get(plain)
+    if other in words:
+        return other
+    return _near(plain, [each for each in words if not _is_other_series(plain, each)])
+
+
+def _is_other_series(word: str, other: str) -> bool:
+    """Return whether both name a series, and not the same: h300 is no misspelled b200."""
+    mine, theirs = _SERIES.search(word), _SERIES.search(other)
+    return mine is not None and theirs is not None and mine[1] != theirs[1]
+
+
 def _near(word: str, words: Sequence[str]) -> str | None:
+    if typo := difflib.get_close_matches(word, words, n=1, cutoff=0.9):
+        return typo[0]
     longer = [other for other in words if len(word) > 2 and other.startswith(word)]
     part = [other for other in words if len(word) > 1 and word in re.split("[-_]", other)]
     inside = [other for other in words if other in re.split("[-_./]", word)]
@@ -100,25 +120,27 @@ def _near(word: str, words: Sequence[str]) -> str | None:
     return found[0] if found else None
 
 
-def one_of(path: str, value: str, known: Iterable[str]) -> InputError:
+def one_of(path: str, value: str, known: Iterable[str]) -> UnknownName:
     """Return the error for a word that is not in a list, with the closest match."""
     words = list(known)
-    return InputError(path, f"must be one of {', '.join(words)}", value, suggest(value, words))
+    if not words:
+        return UnknownName(path, "must name one that exists, but there is none", value)
+    return UnknownName(path, f"must be one of {', '.join(words)}", value, suggest(value, words))
 
 
 def repeated(path: str, values: Sequence[Hashable], what: str) -> Iterator[InputError]:
-    """Yield an error for each value of a list that also stands before it.
+    """Yield an error for the values of a list that also stand before it, at the first of them.
 
     Args:
         path: The list.
         values: Its values.
         what: What a value is, such as `a zone`.
     """
-    seen = set[Hashable]()
-    for at, value in enumerate(values):
-        if value in seen:
-            yield InputError(join(path, at), f"must not repeat {what}", value, " twice")
-        seen.add(value)
+    again = [at for at, value in enumerate(values) if value in values[:at]]
+    if again:
+        others = dict.fromkeys(values[at] for at in again)
+        value = Bare(", ".join(shown(each) for each in others))
+        yield InputError(join(path, again[0]), f"must not repeat {what}", value, " twice")
 
 
 def unknown_field(path: str, rule: str, name: str, known: Sequence[str]) -> InputError:
@@ -189,12 +211,34 @@ class Document:
             where: Location of the validated part, as the user spells it.
         """
         every = error.errors(include_url=False)
+        meant = self._misspelled(every)
         problems = [
-            self._problem(details, where) for details in every if not _is_consequence(details)
+            self._problem(details, where, meant)
+            for details in every
+            if not _is_consequence(details) and details["loc"] not in meant.values()
         ]
         return list(dict.fromkeys(problems))  # each branch of a scalar yields the same problem
 
-    def _problem(self, details: ErrorDetails, where: Location) -> InputError:
+    def _misspelled(self, every: Sequence[ErrorDetails]) -> dict[Location, Location]:
+        """Return the required fields that unknown fields beside them seem to be, by the latter."""
+        missing = defaultdict[Location, list[str]](list)
+        for details in every:
+            if details["type"] == "missing":
+                *parent, name = details["loc"]
+                missing[tuple(parent)].append(str(name))
+        meant: dict[Location, Location] = {}
+        for details in every:
+            if details["type"] == "extra_forbidden":
+                *parent, name = details["loc"]
+                spelled = {self._spell(each): each for each in missing[tuple(parent)]}
+                near = _meant(self._spell(str(name)), spelled)
+                if near is not None:
+                    meant[details["loc"]] = (*parent, spelled[near])
+        return meant
+
+    def _problem(
+        self, details: ErrorDetails, where: Location, meant: Mapping[Location, Location]
+    ) -> InputError:
         at = tuple(part for part in details["loc"] if part != _KEY)
         if _is_encrypted(details["input"]):
             shorter = at[:-1] if self._is_branch(at) else at
@@ -205,7 +249,10 @@ class Document:
         path, schema = self._path(where, at), self._at(at)
         match details["type"]:
             case "extra_forbidden":
-                return self._unknown(path, at)
+                return self._unknown(path, at, meant.get(details["loc"], ())[-1:])
+            case "missing" if details["input"] == {} and len(self._required(at[:-1])) > 1:
+                rule = f"must have {', '.join(self._required(at[:-1]))}"
+                return InputError(self._path(where, at[:-1]), rule, Bare("{}"))
             case "missing":
                 return _missing(path, schema)
             case "enum":
@@ -237,9 +284,13 @@ class Document:
             return False
         return self._at(at[:-1]).get("type") in _SCALAR_TYPES
 
-    def _unknown(self, path: str, at: Location) -> InputError:
+    def _required(self, at: Location) -> list[str]:
+        """Return the fields that a mapping must have, spelled as the user does."""
+        return [self._spell(name) for name in self._at(at).get("required", ())]
+
+    def _unknown(self, path: str, at: Location, meant: Location) -> InputError:
         here = self._at(at[:-1])
-        known = [self._spell(name) for name in here.get("properties", {})]
+        known = [self._spell(str(name)) for name in meant or here.get("properties", {})]
         return unknown_field(path, self._unknown_rule, self._spell(str(at[-1])), known)
 
     @property

@@ -7,7 +7,6 @@ from gke_inference.catalogue.engines import engines_for
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.problems import join
 from gke_inference.intent.diffusion_settings import FurtherModel, ImageGeneration, Videos
-from gke_inference.intent.engine_rules import unable_engine
 from gke_inference.intent.intent import ServingIntent
 from gke_inference.intent.words import Task
 from gke_inference.sizing.architectures import find_model, is_sdxl, known
@@ -35,7 +34,6 @@ def diffusion_problems(intent: ServingIntent) -> Iterator[InputError]:
             yield InputError(field, f"must not be set when task is {task}")
     if not task.is_diffusion:
         return
-    yield from unable_engine(intent)
     yield from _family("weights", intent.weights, intent.served_name, task)
     yield from _adapters(intent)
     if isinstance(intent.generated, Videos):

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import InputError
-from gke_inference.intent.engine_rules import unable_engine
 from gke_inference.intent.intent import ServingIntent
 from gke_inference.intent.settings import NO_CONTEXT
 from gke_inference.intent.words import Task
@@ -15,7 +14,6 @@ def predictive_problems(intent: ServingIntent) -> Iterator[InputError]:
         if intent.grpc:
             yield InputError("grpc", f"must be false when task is {intent.task}", True)
         return
-    yield from unable_engine(intent)
     if intent.context != NO_CONTEXT:
         rule = f"must not be set when task is {intent.task}: there are no tokens"
         yield InputError("context", rule, intent.context)

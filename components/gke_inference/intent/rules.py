@@ -14,7 +14,7 @@ from gke_inference.intent.batch_rules import batch_problems
 from gke_inference.intent.buffer_rules import buffer_problems
 from gke_inference.intent.context_rules import context_problems
 from gke_inference.intent.diffusion_rules import diffusion_problems
-from gke_inference.intent.engine_rules import engine_problems
+from gke_inference.intent.engine_rules import engine_problems, unable_engine
 from gke_inference.intent.expert_rules import expert_problems
 from gke_inference.intent.fitting import fit_problems
 from gke_inference.intent.host_memory import memory_problems
@@ -22,9 +22,11 @@ from gke_inference.intent.intent import ServingIntent
 from gke_inference.intent.kv_rules import stale_problems
 from gke_inference.intent.kv_transport import unfit
 from gke_inference.intent.predictive_rules import predictive_problems
+from gke_inference.intent.words import Task
 from gke_inference.sizing.image_memory import LARGEST_IMAGE_RANK
 
 _WHOLE_BITS = 16
+_TASKS_OF_ONE_ENGINE = (Task.IMAGE, Task.VIDEO, Task.PREDICT)
 
 
 def problems(intent: ServingIntent) -> Iterator[InputError]:
@@ -33,21 +35,24 @@ def problems(intent: ServingIntent) -> Iterator[InputError]:
     yield from form
     yield from _claims(intent)
     yield from _interfaces(intent)
-    engine = list(engine_problems(intent))
+    unable = list(unable_engine(intent)) if intent.task in _TASKS_OF_ONE_ENGINE else []
+    engine = unable or list(engine_problems(intent))
     yield from engine
-    yield from context_problems(intent)
+    is_other_task = any(problem.path in ("engine", "task") for problem in engine)
+    context = [] if is_other_task else list(context_problems(intent))
+    yield from context
     if not engine:
         yield from batch_problems(intent)
     yield from _bits(intent)
-    yield from diffusion_problems(intent)
-    yield from predictive_problems(intent)
+    task = [] if is_other_task else [*diffusion_problems(intent), *predictive_problems(intent)]
+    yield from task
     role = list(_role(intent)) if not form else []
     yield from role
     experts = list(expert_problems(intent))
     yield from experts
-    if not engine and not role and not experts:
-        yield from fit_problems(intent)
-        yield from memory_problems(intent)
+    if not any((engine, context, task, role, experts)):
+        fit = list(fit_problems(intent))
+        yield from fit or memory_problems(intent)
     yield from _groups(intent)
     yield from _ranks(intent)
     yield from _live_adapters(intent)

@@ -71,7 +71,7 @@ def test_a_pod_asks_for_the_resource_of_its_kind_and_selects_by_its_type():
 
 
 def test_a_misspelt_accelerator_is_refused_with_the_near_one():
-    with pytest.raises(accelerators.UnknownAcceleratorError, match="did you mean tpu-v6e"):
+    with pytest.raises(accelerators.UnknownAcceleratorError, match="did you mean 'tpu-v6e'"):
         accelerator("tpu-6ve")
 
 

@@ -20,6 +20,7 @@ from infra.reading.load import (
 )
 from infra.stack.problems import StackError
 from tests.contract.infra.broken_stacks import BrokenStack, broken_stacks, edited, folder_of
+from tests.shipped_stacks import FILES
 
 BROKEN = broken_stacks()
 MISTAKES: list[dict[str, Any]] = yaml.safe_load(
@@ -65,6 +66,39 @@ def test_every_fault_is_reported_at_once() -> None:
         "models.llama-3.1-8b.replicas.min",
         "storage.soft_delete_days",
     ]
+
+
+def test_a_name_that_does_not_exist_is_one_message_with_every_place_that_has_it() -> None:
+    platform = edited("backends/backends", [{"at": ["backends", "claude"], "remove": True}])
+    with pytest.raises(StackError) as refused:
+        parse(json.dumps(platform))
+    (problem,) = refused.value.problems
+    assert problem.path == "clients.teams.assistant.models[1]"
+    assert problem.message.endswith("got 'claude' (also clients.prices.claude)")
+
+
+def test_a_name_that_does_not_exist_hides_what_other_rules_say_of_it() -> None:
+    platform = edited(
+        "guardrails/guarded",
+        [{"at": ["models", "llama-3.1-8b", "guardrails"], "value": ["armour"]}],
+    )
+    with pytest.raises(StackError) as refused:
+        parse(json.dumps(platform))
+    assert len(refused.value.problems) == 1
+    assert str(refused.value).endswith("got 'armour'; did you mean 'armor'?")
+
+
+def test_a_zone_of_another_region_is_the_only_message_in_every_stack_that_names_it() -> None:
+    for file in FILES:
+        document = platform_of(file)
+        if "regions" not in document:
+            continue
+        for region in document["regions"].values():
+            region["zones"][-1] = "southamerica-east1-a"
+            break
+        with pytest.raises(StackError) as refused:
+            parse(json.dumps(document))
+        assert [problem.value for problem in refused.value.problems] == ["southamerica-east1-a"]
 
 
 def test_a_stack_file_that_is_no_yaml_is_named(tmp_path: Path) -> None:

@@ -326,7 +326,10 @@ def test_a_stack_without_a_front_keeps_the_plain_record(made):
             "gateway.front must be 'dns', 'internal' or unset when exposure is internal: the"
             " address is public, got 'global'",
         ),
-        ({"hostname": None}, "gateway.front needs 'hostname', got 'global' without one"),
+        (
+            {"hostname": None},
+            "needs 'hostname', got 'models-example-com' without one (also gateway.front)",
+        ),
         (
             {"front": "dns"},
             "gateway.front needs 'dns', the zone of its record, got 'dns' without one",

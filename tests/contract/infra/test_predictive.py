@@ -155,7 +155,7 @@ OF_MODEL = "models.fraud"
     [
         (
             {"models": {"fraud": {"engine": "triton", "capacity": "gpus"}}},
-            f"{OF_MODEL}.task must be one of generate with Triton with TensorRT-LLM on nvidia-l4",
+            f"{OF_MODEL}.engine must be tritonserver when task is predict, got 'triton'",
         ),
         (
             {"models": {"qwen3-4b": {"engine": "tritonserver"}}},
@@ -197,7 +197,7 @@ OF_MODEL = "models.fraud"
         ),
         (
             {"models": {"fraud": {"capacity": "gpus", "canary": {"engine": "vllm"}}}},
-            f"{OF_MODEL}.canary.task must be one of embed, generate with vLLM on nvidia-l4",
+            f"{OF_MODEL}.canary.engine must be tritonserver when task is predict, got 'vllm'",
         ),
         (
             {"clients": {"teams": {"support": {"models": None, "requests_per_minute": None}}}},

@@ -384,10 +384,9 @@ def test_clusters_of_a_twin_share_what_there_is(tmp_path):
     first, second = ledger(paths, "one"), ledger(paths, "two")
     assert first.acquire([claim("a")]).granted
     assert second.acquire([claim("b")]).outcome == "stockout"
-    assert second.would_grant([claim("b")]).outcome == "stockout"
-    first.release("a")
-    assert second.would_grant([claim("b")]).granted
     assert second.held() == set()
+    first.release("a")
+    assert second.acquire([claim("b")]).granted
 
 
 def test_a_deleted_cluster_gives_everything_back(tmp_path):
