@@ -49,6 +49,9 @@ const (
 	teamHeader      = "X-Gateway-Inference-Fairness-Id"
 )
 
+// results are how a wait can end.
+var results = []string{"body", "canceled", "engine", "too_long", "too_many"}
+
 // Room has the requests that wait. They go to an engine as they came once one responds.
 type Room struct {
 	Settings func() *config.Fallback
@@ -82,6 +85,9 @@ func New(room *Room) *Room {
 	room.ends = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "relay_waits_total", Help: "Requests that had to wait, by how that ended.",
 	}, []string{"result"})
+	for _, result := range results { // an increase needs the value before it
+		room.ends.WithLabelValues(result)
+	}
 	room.seconds = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "relay_wait_seconds", Help: "Time for which requests waited that an engine got.",
 		Buckets: []float64{1, 5, 15, 30, 60, 120, 240, 360, 480, 600, 900},
