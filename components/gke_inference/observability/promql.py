@@ -157,6 +157,11 @@ class Scope:
         """Names of its models' engines."""
         return tuple(sorted({model.engine for model in self.models}))
 
+    @property
+    def has_from_zero(self) -> bool:
+        """Whether requests of a model wait in relays for its first replica."""
+        return any(model.is_from_zero for model in self.models)
+
     def has_one(self, needs: str | Sequence[str] | None) -> bool:
         """Return whether one of some facts is true, such as the use of an engine; None: always."""
         words = (needs,) if isinstance(needs, str) else needs or ()
@@ -172,7 +177,8 @@ class Scope:
             "clients": self.has_clients,
             "guards": self.has_guards,
             "fallbacks": self.has_fallbacks,
-            "relays": self.has_backends or self.has_fallbacks,
+            "from_zero": self.has_from_zero,
+            "relays": self.has_backends or self.has_fallbacks or self.has_from_zero,
             **dict.fromkeys(self.engines, True),
             "kv_tiers": any(model.has_kv_tiers for model in self.models),
             "own_chips": any(model.has_own_chips for model in self.models),

@@ -28,7 +28,11 @@ ROUTER_METRICS = set(
 RELAY = Path(__file__).parents[3] / "workloads" / "gateway" / "relay" / "internal"
 RELAY_METRICS = {
     name
-    for file in (RELAY / "relay" / "metrics.go", RELAY / "fallback" / "gate.go")
+    for file in (
+        RELAY / "relay" / "metrics.go",
+        RELAY / "fallback" / "gate.go",
+        RELAY / "waiting" / "room.go",
+    )
     for name in re.findall(r'"(relay_\w+)"', file.read_text())
 }
 """What relays export, as their source says it."""
@@ -48,6 +52,13 @@ SCOPE = Scope(
             deployments=("embedder-gpu",),
             is_picked=False,
             job="embedder",
+        ),
+        ModelFacts(
+            clusters=("acme-prod-us-central1",),
+            deployments=("rare-gpu",),
+            is_from_zero=True,
+            is_picked=False,
+            job="rare",
         ),
     ),
     namespace="models",

@@ -110,6 +110,7 @@ def test_alerts_about_what_the_stack_does_not_say_are_left_out():
         "ClientKeysStale",
         "CostLimitExceeded",
         "FallbackHardwareInUse",
+        "FirstReplicaTooLate",
         "GatewayUnreachable",
         "GuardFailingClosed",
         "GuardFailingOpen",
@@ -124,6 +125,7 @@ def test_alerts_about_what_the_stack_does_not_say_are_left_out():
         "RelayOverloaded",
         "StreamDeadLetters",
         "StreamLagging",
+        "StreamsStalled",
         "TPOTFastBurn",
         "TPOTSlowBurn",
         "TTFTFastBurn",
@@ -177,7 +179,7 @@ def test_a_prometheus_of_ones_own_gets_no_alert_on_series_of_google():
             "summary": "Requests wait on every replica of a model; it needs more replicas.",
         },
         "expr": "avg by (job, cluster) "
-        '(vllm:num_requests_waiting{namespace="models",job=~"embedder|llama"}) > 20',
+        '(vllm:num_requests_waiting{namespace="models",job=~"embedder|llama|rare"}) > 20',
         "for": "5m",
         "labels": {"severity": "warning"},
     }

@@ -115,12 +115,12 @@ def test_models_of_several_engines_are_looked_for_each_under_its_own_names():
         ' or tgi_queue_size{namespace="models",job=~"mistral"}'
         ' or nv_trt_llm_request_metrics{namespace="models",job=~"gemma",request_type="waiting"}'
         ' or nv_inference_pending_request_count{namespace="models",job=~"fraud"}'
-        ' or vllm:num_requests_waiting{namespace="models",job=~"embedder|llama"}))'
+        ' or vllm:num_requests_waiting{namespace="models",job=~"embedder|llama|rare"}))'
     )
     assert fill("rate($first_token[5m]) > 1", MIXED, "5m") == (
         'rate(sglang:time_to_first_token_seconds_bucket{namespace="models",job=~"qwen"}[5m]) > 1'
         " or rate(vllm:time_to_first_token_seconds_bucket"
-        '{namespace="models",job=~"embedder|llama"}[5m]) > 1'
+        '{namespace="models",job=~"embedder|llama|rare"}[5m]) > 1'
     )
 
 

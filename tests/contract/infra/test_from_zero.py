@@ -69,6 +69,20 @@ def test_requests_wait_in_a_replica_of_the_pool_that_calls_no_backend(seen):
     assert rule == {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}
 
 
+def test_everything_on_the_way_of_a_request_lets_it_wait_as_long_as_the_relay(seen):
+    longest = settings(seen)["fallback"]["wait"]["seconds"]
+    policies = seen.all("kubernetes:networking.gke.io/v1:GCPBackendPolicy")
+    limits = {
+        each.inputs["metadata"]["name"]: each.inputs["spec"]["default"]["timeoutSec"]
+        for each in policies
+        if not each.inputs["metadata"]["name"].endswith("-catalogue")  # no prompt is sent there
+    }
+    assert POOL in limits
+    assert min(limits.values()) > longest
+    grace = named(seen, DEPLOYMENT, RELAY)["spec"]["template"]["spec"]
+    assert grace["terminationGracePeriodSeconds"] > longest
+
+
 def test_demand_starts_the_first_replica_and_ends_the_last(seen):
     scaler = seen.one("kubernetes:autoscaling/v2:HorizontalPodAutoscaler").inputs["spec"]
     assert (scaler["minReplicas"], scaler["maxReplicas"]) == (0, 2)

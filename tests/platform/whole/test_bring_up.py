@@ -378,7 +378,7 @@ def played(platform, scenario: str) -> str:
     assert who.count("llama-3-1-8b-tpu-") == 2
     assert "in the batch" in (folder / "load.svg").read_text()
     left = platform.cli("status", "--stack", "local").stdout
-    assert left.count(" ready ") == 1
+    assert left.count(" ready ") == 1, left
     assert "llama-3-1-8b-gpu" not in left
     return answer.stdout
 

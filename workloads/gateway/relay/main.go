@@ -144,7 +144,7 @@ func run(o options) error {
 func newRoom(o options, gate *fallback.Gate, hold *holding.Hold) *waiting.Room {
 	return waiting.New(&waiting.Room{
 		Settings: gate.Settings, Engines: gate.Engines.Hosts, Hold: hold, Limits: o.bodies,
-		Interval: waiting.Interval,
+		Interval: waiting.Interval, Silence: waiting.Silence,
 	})
 }
 

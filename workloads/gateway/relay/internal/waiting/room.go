@@ -31,6 +31,9 @@ const (
 	// Interval is the time between two comments in a stream that waits. Clients and proxies between them and
 	// the gateway close connections without bytes.
 	Interval = 10 * time.Second
+	// Silence is how long a request waits that is no stream, and so gets no byte meanwhile: Envoy, of which the load
+	// balancer is made, ends a request after 5 minutes without one (stream_idle_timeout).
+	Silence = 280 * time.Second
 	// lookInterval is the time between two looks for an engine, as often as engines are read.
 	lookInterval = 200 * time.Millisecond
 	// connectTimeout is how long an engine has to accept a connection before another is tried.
@@ -46,6 +49,9 @@ const (
 	teamHeader      = "X-Gateway-Inference-Fairness-Id"
 )
 
+// results are how a wait can end.
+var results = []string{"body", "canceled", "engine", "too_long", "too_many"}
+
 // Room has the requests that wait. They go to an engine as they came once one responds.
 type Room struct {
 	Settings func() *config.Fallback
@@ -56,8 +62,8 @@ type Room struct {
 	// Backend answers requests while Pays returns true; both are nil if no backend does.
 	Backend http.Handler
 	Pays    func() bool
-	// Interval is that of comments in streams.
-	Interval time.Duration
+	// Interval is that of comments in streams, and Silence the limit of the wait of other requests.
+	Interval, Silence time.Duration
 
 	waiting atomic.Int64
 	running atomic.Int64
@@ -79,6 +85,9 @@ func New(room *Room) *Room {
 	room.ends = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "relay_waits_total", Help: "Requests that had to wait, by how that ended.",
 	}, []string{"result"})
+	for _, result := range results { // an increase needs the value before it
+		room.ends.WithLabelValues(result)
+	}
 	room.seconds = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "relay_wait_seconds", Help: "Time for which requests waited that an engine got.",
 		Buckets: []float64{1, 5, 15, 30, 60, 120, 240, 360, 480, 600, 900},
@@ -161,6 +170,9 @@ func (r *Room) wait(w http.ResponseWriter, req *http.Request, limits *config.Wai
 	defer body.End()
 	made.body = body.Whole()
 	made.isStream = isStream(req.URL.Path, made.body)
+	if !made.isStream {
+		made.limit = min(made.limit, r.Silence)
+	}
 	defer made.out.end()
 	r.proxy.ServeHTTP(made.out, req.WithContext(context.WithValue(req.Context(), heldKey{}, made)))
 }

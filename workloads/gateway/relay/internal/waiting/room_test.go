@@ -64,6 +64,7 @@ func newModel(t *testing.T, wait config.Wait, limits holding.Limits) *model {
 		Hold:     holding.New(limits),
 		Limits:   holding.Settings{Limits: limits, MaxBodyBytes: 8 << 20, BodyTime: time.Minute},
 		Interval: 300 * time.Millisecond,
+		Silence:  Silence,
 	})
 	made.registry = prometheus.NewRegistry()
 	made.Register(made.registry)
@@ -216,6 +217,20 @@ func TestNoRequestWaitsLongerThanItMay(t *testing.T) {
 	}
 	if m.waiting.Load() != 0 || m.counted(t, "relay_waits_total", "too_long") != 1 {
 		t.Fatal("not counted")
+	}
+}
+
+func TestARequestThatGetsNoByteIsRefusedBeforeTheLoadBalancerEndsItAndAStreamWaitsOn(t *testing.T) {
+	m := usual(t)
+	m.Silence = 500 * time.Millisecond
+	waits := m.later(t, chat, stream)
+	m.untilWaiting(t, 1)
+	if found := m.post(t.Context(), t, chat, plain); found.status != 503 || found.header.Get("Retry-After") == "" {
+		t.Fatal(found)
+	}
+	m.engine(t, events)
+	if found := <-waits; found.status != 200 {
+		t.Fatal(found)
 	}
 }
 
