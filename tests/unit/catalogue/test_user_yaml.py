@@ -1,5 +1,7 @@
 """YAML of users that no reader could walk through is refused where it is read."""
 
+from typing import Any
+
 import pytest
 import yaml
 
@@ -55,5 +57,5 @@ def test_a_message_quotes_the_line() -> None:
 
 def test_positions_count_the_mark_at_the_beginning_of_a_file() -> None:
     text = "\ufeffa: 1\n"
-    node = yaml.compose(text, UserLoader)
+    node: Any = yaml.compose(text, UserLoader)
     assert text[node.value[0][0].start_mark.index :] == "a: 1\n"
