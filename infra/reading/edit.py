@@ -133,7 +133,8 @@ def _unwritable(file: str, platform: Any, text: str) -> Iterator[InputError]:
     if layer != Layer.ALL.value:
         rule = "must be all: models and their capacity are in different files otherwise"
         yield InputError("layer", rule, layer)
-    for token in pyyaml.scan(text):
+    loader: Any = getattr(pyyaml, "CSafeLoader", pyyaml.SafeLoader)
+    for token in pyyaml.scan(text, loader):
         if isinstance(token, pyyaml.AnchorToken):
             rule = "must be without YAML anchors, which could also change what refers to them"
             line = token.start_mark.line + 1

@@ -70,6 +70,33 @@ def pytest_configure_node(node: Any) -> None:
         node.workerinput[_SHARES] = node.workerinput["workercount"]
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Let a worker with a share tell only what is printed, unless more is asked for."""
+    config = session.config
+    if _SHARES in getattr(config, "workerinput", {}) and not (
+        config.option.durations or config.option.xmlpath or config.option.verbose > 0
+    ):
+        tell_less(config.pluginmanager)
+
+
+def tell_less(plugins: pytest.PytestPluginManager) -> None:
+    """Send the other process one report of a test that passes, instead of five messages.
+
+    Each takes both processes 0.2 ms.
+    """
+    worker: Any = next(each for each in plugins.get_plugins() if hasattr(each, "sendevent"))
+    plugins.unregister(worker)
+    tell = worker.pytest_runtest_logreport
+
+    def of_a_call_or_fault(report: pytest.TestReport) -> None:
+        if report.when == "call" or not report.passed:
+            tell(report=report)
+
+    worker.pytest_runtest_logreport = of_a_call_or_fault
+    worker.pytest_runtest_logstart = worker.pytest_runtest_logfinish = None
+    plugins.register(worker)
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out test files of the other shares."""
     told: dict[str, Any] = getattr(config, "workerinput", {})

@@ -13,6 +13,7 @@ from tests.tiers.shares import (
     places,
     pytest_configure_node,
     pytest_ignore_collect,
+    pytest_sessionstart,
 )
 from twin.host.paths import REPOSITORY
 
@@ -86,6 +87,57 @@ def test_only_folders_of_the_unit_tier_are_shared_out(config, shared):
 def test_without_workers_every_file_is_collected():
     config: Any = SimpleNamespace(rootpath=REPOSITORY)
     assert [file for file in files() if pytest_ignore_collect(file, config)] == []
+
+
+class Worker:
+    """What xdist registers in a worker."""
+
+    def __init__(self) -> None:
+        self.sent: list[object] = []
+
+    def sendevent(self, name: str) -> None:
+        self.sent.append(name)
+
+    def pytest_runtest_logstart(self) -> None:
+        self.sendevent("start")
+
+    def pytest_runtest_logfinish(self) -> None:
+        self.sendevent("finish")
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        self.sent.append((report.when, report.passed))
+
+
+REPORTS = [(when, passed) for passed in (True, False) for when in ("setup", "call", "teardown")]
+
+
+@pytest.mark.parametrize(
+    ("option", "shares", "silent"),
+    [
+        ({}, True, {"start", "finish", ("setup", True), ("teardown", True)}),
+        ({}, False, set()),
+        ({"durations": 5}, True, set()),
+        ({"xmlpath": "results.xml"}, True, set()),
+        ({"verbose": 1}, True, set()),
+    ],
+)
+def test_a_share_tells_of_each_call_and_of_every_fault(option, shares, silent):
+    plugins, worker = pytest.PytestPluginManager(), Worker()
+    plugins.register(worker)
+    options = {"durations": None, "xmlpath": None, "verbose": 0} | option
+    config = SimpleNamespace(
+        workerinput={"shares": WORKERS} if shares else {},
+        option=SimpleNamespace(**options),
+        pluginmanager=plugins,
+    )
+    session: Any = SimpleNamespace(config=config)
+    pytest_sessionstart(session)
+    hook = plugins.hook
+    hook.pytest_runtest_logstart(nodeid="", location=("", 0, ""))
+    for when, passed in REPORTS:
+        hook.pytest_runtest_logreport(report=SimpleNamespace(when=when, passed=passed))
+    hook.pytest_runtest_logfinish(nodeid="", location=("", 0, ""))
+    assert set(worker.sent) == {"start", "finish", *REPORTS} - silent
 
 
 def test_a_file_that_was_never_imported_is_not_compiled(tmp_path, monkeypatch):
