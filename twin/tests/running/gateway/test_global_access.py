@@ -34,8 +34,10 @@ def statuses() -> dict[str, int]:
 
 
 def test_only_global_access_lets_clients_of_another_region_in(house: House) -> None:
-    house.program(gatewayClassName=INTERNAL_CLASS)
-    assert statuses() == {OWN: 200, OTHER: 503, "": 200}
+    of_tls = policy("GCPGatewayPolicy", "p", GATEWAY, sslPolicy="gw")
+    for policies in ([], [of_tls]):
+        house.program(*policies, gatewayClassName=INTERNAL_CLASS)
+        assert statuses() == {OWN: 200, OTHER: 503, "": 200}
     everywhere = policy("GCPGatewayPolicy", "p", GATEWAY, allowGlobalAccess=True)
     house.program(everywhere, gatewayClassName=INTERNAL_CLASS)
     assert statuses() == {OWN: 200, OTHER: 200, "": 200}
