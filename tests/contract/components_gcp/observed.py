@@ -16,6 +16,9 @@ BATCH_METRICS = {
     for suffix in ("", "_total")
 }
 """What the service of batches and its workers export, as their source says it."""
+_STREAMS = Path(__file__).parents[3] / "workloads" / "stream" / "metrics.py"
+STREAM_METRICS = set(re.findall(r'"(gke_inference_stream_\w+)"', _STREAMS.read_text()))
+"""What workers of streams export, as their source says it."""
 CALLOUT_METRICS = set(
     re.findall(r'"(callout_\w+)"', (CALLOUT / "internal/usage/metrics.go").read_text())
 )
@@ -28,7 +31,11 @@ ROUTER_METRICS = set(
 RELAY = Path(__file__).parents[3] / "workloads" / "gateway" / "relay" / "internal"
 RELAY_METRICS = {
     name
-    for file in (RELAY / "relay" / "metrics.go", RELAY / "fallback" / "gate.go")
+    for file in (
+        RELAY / "relay" / "metrics.go",
+        RELAY / "fallback" / "gate.go",
+        RELAY / "waiting" / "room.go",
+    )
     for name in re.findall(r'"(relay_\w+)"', file.read_text())
 }
 """What relays export, as their source says it."""
