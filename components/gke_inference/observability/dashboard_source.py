@@ -15,7 +15,7 @@ from gke_inference.catalogue.data_file import read_table
 from .promql import Scope, fill
 
 _FOLDER = Path(__file__).parent / "data" / "dashboards"
-_PANEL_KEYS = {"description", "may_be_empty", "queries", "tile", "title", "unit"}
+_PANEL_KEYS = {"description", "may_be_empty", "needs", "queries", "tile", "title", "unit"}
 
 
 @dataclass(frozen=True)
@@ -130,11 +130,17 @@ def sources() -> tuple[dict[str, Any], ...]:
 
 def _dashboard(page: dict[str, Any], scope: Scope, window: str) -> Dashboard:
     rows = [
-        Row(row["title"], tuple(_panel(panel, scope, window) for panel in row["panels"]))
+        Row(row["title"], panels)
         for row in page["rows"]
-        if scope.has_one(row.get("needs"))
+        if scope.has_one(row.get("needs")) and (panels := _panels(row, scope, window))
     ]
     return Dashboard(page["name"], page["title"], page["description"], tuple(rows), page.get("was"))
+
+
+def _panels(row: dict[str, Any], scope: Scope, window: str) -> tuple[Panel, ...]:
+    return tuple(
+        _panel(panel, scope, window) for panel in row["panels"] if scope.has_one(panel.get("needs"))
+    )
 
 
 def _panel(panel: dict[str, Any], scope: Scope, window: str) -> Panel:

@@ -184,6 +184,7 @@ class Scope:
             "own_chips": any(model.has_own_chips for model in self.models),
             "cost_limit": self.cost_limit_usd_per_hour is not None,
             "hostname": self.hostname is not None and self.exposure == "external",
+            "pickers": any(model.is_picked for model in self.models),
             "picker_limits": any(model.picker_limit_mib is not None for model in self.models),
             "pairs": any(model.is_paired for model in self.models),
             "personal": self.personal is not None,

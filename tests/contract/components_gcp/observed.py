@@ -16,6 +16,9 @@ BATCH_METRICS = {
     for suffix in ("", "_total")
 }
 """What the service of batches and its workers export, as their source says it."""
+_STREAMS = Path(__file__).parents[3] / "workloads" / "stream" / "metrics.py"
+STREAM_METRICS = set(re.findall(r'"(gke_inference_stream_\w+)"', _STREAMS.read_text()))
+"""What workers of streams export, as their source says it."""
 CALLOUT_METRICS = set(
     re.findall(r'"(callout_\w+)"', (CALLOUT / "internal/usage/metrics.go").read_text())
 )

@@ -90,6 +90,17 @@ def test_every_metric_is_one_that_somebody_exports_and_that_is_scraped():
     )
 
 
+def test_latencies_have_their_90th_percentile_and_accelerators_their_memory():
+    shown = [query.expr for panel in panels() for query in panel.queries]
+    tenths = [expr for expr in shown if expr.startswith("histogram_quantile(0.90,")]
+    assert [re.findall(r"vllm:\w+_bucket", expr) for expr in tenths] == [
+        ["vllm:time_to_first_token_seconds_bucket"],
+        ["vllm:e2e_request_latency_seconds_bucket"],
+    ]
+    (memory,) = [expr for expr in shown if "accelerator_memory_used" in expr]
+    assert "/ avg by (pod_name) (kubernetes_io:container_accelerator_memory_total" in memory
+
+
 def test_every_metric_of_any_engine_is_stored():
     stored = [
         pattern

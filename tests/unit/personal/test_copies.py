@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from imagehash import ImageHash
 from PIL import Image
 
 from tests.diffusion.personal.pictures import pictures
@@ -39,6 +40,18 @@ def test_a_copy_that_was_scaled_encoded_again_or_turned_looks_like_its_original(
         written(photos[2], "WEBP", quality=60),
     ]
     assert copies([perceptual_hash(file) for file in files]) == {6: 1, 7: 2, 8: 3, 9: 2}
+
+
+def test_hashes_of_copies_may_differ_in_four_bits() -> None:
+    original = perceptual_hash(written(scene(0)))
+
+    def changed(bits: int) -> ImageHash:
+        signs = original.hash.copy()
+        signs.flat[:bits] ^= True
+        return ImageHash(signs)
+
+    assert copies([original, changed(4)]) == {1: 0}
+    assert copies([original, changed(5)]) == {}
 
 
 def test_pictures_of_one_subject_are_no_copies() -> None:

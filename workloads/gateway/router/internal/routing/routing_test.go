@@ -228,6 +228,12 @@ func TestWhatNoModelCanServeIsRefusedWith400(t *testing.T) {
 		`{"model":"m","messages":{}}`:                     "invalid_type",
 		`{"model":"m","messages":"Hello"}`:                "invalid_type",
 	}
+	for _, name := range []string{
+		"bootstrap_port", "bootstrap_room", "bootstrap_pair_key", "custom_labels", "custom_logit_processor", "data_parallel_rank",
+		"disagg_prefill_dp_rank", "lora_id", "rid", "routed_dp_rank", "session_params",
+	} {
+		bodies[`{"model":"m","messages":[{}],"`+name+`":null}`] = "unsupported_parameter"
+	}
 	for c := range 0x20 {
 		bodies[fmt.Sprintf(`{"model":"a\u%04x"}`, c)] = "invalid_model"
 	}
