@@ -88,6 +88,7 @@ def test_a_router_without_such_teams_asks_nobody() -> None:
         ({"spent": {"model": "llama-3.1-8b"}}, "when_spent.model must be one of gemma-3-27b"),
         ({"spent": {"model": "qwen3-embedding-0.6b"}}, "when_spent.model must be one of gemma"),
         ({"models": ["gemma-3-27b"]}, "when_spent needs a model of the team that it answers for"),
+        ({"spent": {"model": "qwen3-32b"}}, "must accept images, as what it answers for"),
         (
             {"models": [*LARGE, "llama-3.3-70b"]},
             "must have a lower price in clients.prices than each model",
