@@ -78,6 +78,6 @@ def test_a_command_that_shows_a_capability_exists(words):
 
 
 def test_each_capability_of_the_comparison_has_a_command():
-    rows = (DOCS / "comparison.md").read_text().split("## What this project has")[1].split("\n\n")
+    rows = (DOCS / "comparison.md").read_text().split("## Capabilities to try")[1].split("\n\n")
     table = next(text for text in rows if text.startswith("| capability"))
     assert len(COMMAND.findall(table)) == len(table.splitlines()) - 2 >= 10

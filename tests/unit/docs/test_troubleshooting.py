@@ -7,7 +7,17 @@ import pytest
 from twin.host.paths import REPOSITORY
 
 PAGE = REPOSITORY / "docs" / "troubleshooting.md"
-SOURCES = ("bench", "infra", "planner", "scripts", "simulator", "twin", "workloads", "Makefile")
+SOURCES = (
+    "bench",
+    "components",
+    "infra",
+    "planner",
+    "scripts",
+    "simulator",
+    "twin",
+    "workloads",
+    "Makefile",
+)
 OF_OTHERS = (
     "is already being used by",  # Google Cloud
     "did not begin responding to RPC connections",  # Pulumi, as the next two
