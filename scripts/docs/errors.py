@@ -14,13 +14,14 @@ _ANY: Final = "…"
 _OPENING: Final = """\
 # Error messages
 
-The messages of refused stacks and of commands, so that a search for a message finds its place. `…`
-stands for names and values. A message about a stack begins with the path of the key, which the
-[reference](stack.md) describes. Nothing was changed when one of them appears, unless it says so.
-Commands exit with a [code](exit-codes.md). What clients of the endpoint get is on the page
-of [API errors](../api-errors.md), and on that of each server.
+This page lists the error messages for stack files and of commands, so that you can search for
+one. `…` stands for names and values. Each list is under the file that defines its messages. A
+message about a stack begins with the path of the key, which the [reference](stack.md) describes.
+Unless a message says otherwise, nothing was changed. Commands exit with a [code](exit-codes.md).
+For the errors that clients of the endpoint get, see [API errors](../api-errors.md). For common
+messages with their causes and fixes, see [Troubleshooting](../troubleshooting.md).
 
-Messages whose whole text is made at run time, such as those of Pulumi, are not listed.
+Messages that other programs write, such as Pulumi, are not listed.
 """
 _KINDS: Final = {"InputError": "Stack files and arguments", "CommandError": "Commands"}
 _FOLDERS: Final = ("components/gke_inference", "infra", "scripts")
@@ -99,12 +100,52 @@ class _File:
             names = self._module
             if isinstance(scope, ast.FunctionDef):
                 names = names | _assigned(ast.walk(scope))
-            for node in ast.walk(scope):
-                if id(node) in seen or not isinstance(node, ast.Call):
+            for node, known in _calls(scope.body, names):
+                if id(node) in seen:
                     continue
                 if isinstance(node.func, ast.Name) and node.func.id == kind:
                     seen.add(id(node))
-                    yield from _messages(node, names, kind)
+                    yield from _messages(node, known, kind)
+
+
+def _calls(body: Iterable[ast.stmt], names: _Names) -> Iterator[tuple[ast.Call, _Names]]:
+    """Yield the calls of statements, each with the values that names can have there.
+
+    A name that a statement of the same block assigns has only that value from there on, so that
+    two messages whose rules have one name are not mixed.
+    """
+    known = dict(names)
+    for statement in body:
+        blocks = _blocks(statement)
+        inner = {id(each) for block in blocks for each in block}
+        for node in _walk(statement, inner):
+            if isinstance(node, ast.Call):
+                yield node, known
+        for block in blocks:
+            yield from _calls(block, known)
+        if blocks:
+            nested = _assigned(
+                node for block in blocks for each in block for node in ast.walk(each)
+            )
+            known |= {name: [*known.get(name, []), *found] for name, found in nested.items()}
+        else:
+            known |= _assigned([statement])
+
+
+def _blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
+    """Return the blocks of a compound statement."""
+    parts = [statement, *getattr(statement, "handlers", []), *getattr(statement, "cases", [])]
+    fields = ("body", "orelse", "finalbody")
+    found = [getattr(part, field, []) for part in parts for field in fields]
+    return [block for block in found if block]
+
+
+def _walk(node: ast.AST, left_out: set[int]) -> Iterator[ast.AST]:
+    """Yield a node and what is below it, without some statements and what is below them."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if id(child) not in left_out:
+            yield from _walk(child, left_out)
 
 
 def _messages(call: ast.Call, names: _Names, kind: str) -> Iterator[str]:

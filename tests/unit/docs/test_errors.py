@@ -20,6 +20,11 @@ def refuse(name, value, is_late):
     raise InputError(join("models", name), rule, value)
     raise InputError("limit", other + f" below {value}", None)
     raise InputError(name, name, value)
+    if is_late:
+        rule = "must be green at night"
+        raise InputError("light", rule, value)
+    rule = "must be red by day"
+    raise InputError("light", rule, value)
     raise CommandError(f"--model: must be a model, got {name!r}")
 """
 
@@ -30,6 +35,8 @@ def test_a_message_is_listed_with_its_variants_and_without_what_only_a_run_knows
     (folder / "rules.py").write_text(CODE)
     listed = [line for line in errors_page(tmp_path).splitlines() if line.startswith("- ")]
     assert listed == [
+        "- `light: must be green at night, got …`",
+        "- `light: must be red by day, got …`",
         "- `limit: must be a small number below …`",
         "- `models.…: must be early today, got …`",
         "- `models.…: must be red or green, got …`",
