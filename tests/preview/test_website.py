@@ -56,6 +56,16 @@ TASKS = (
     ("see what each alert means", "alerts", "observability", "runbooks/index"),
     ("serve from several regions", "multi region", "front-door", "multi-cluster-gateway"),
     ("know how long a replica takes to start", "cold start", "cold-start"),
+    ("put the platform into the network of the company", "use my existing VPC", "faq"),
+    ("let one more team in", "add an API key for a team", "faq", "api-keys"),
+    ("choose an accelerator by price", "which GPU is cheapest", "faq", "planner"),
+    ("run a model that is larger than the chip", "model does not fit", "faq", "planner"),
+    ("undo a bad version of a model", "roll back a model", "faq", "canaries"),
+    ("run the image that was tested", "pin image digest", "faq", "images", "reference/cli"),
+    ("bring a public model", "move weights from Hugging Face", "faq", "weights"),
+    ("hear of slow answers", "alert when latency is high", "faq", "observability"),
+    ("stop paying", "delete everything", "faq", "google-cloud-commands"),
+    ("use fewer replicas when nobody works", "scale down at night", "faq", "autoscaling"),
 )
 """Tasks of a reader who is new: what it is, what a stranger types, and the pages that answer."""
 CLICKS = {
@@ -178,7 +188,7 @@ def test_the_header_has_a_selector_of_versions(browser, address):
 
 @soak
 @pytest.mark.needs_browser
-def test_one_search_finds_the_page_of_each_of_twenty_tasks(browser, address):
+def test_one_search_finds_the_page_of_each_of_thirty_tasks(browser, address):
     async def missed():
         found = []
         async with tab(browser) as one:
@@ -196,7 +206,7 @@ def test_one_search_finds_the_page_of_each_of_twenty_tasks(browser, address):
                     found.append((task, words, first))
         return found
 
-    assert len(TASKS) == 20
+    assert len(TASKS) == 30
     assert asyncio.run(missed()) == []
 
 
