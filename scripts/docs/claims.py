@@ -10,11 +10,11 @@ from scripts.plan.claims import all_claims, spanned
 _OPENING = """\
 # Published claims
 
-Headline figures that readers of this project have heard, each beside what this project computes or
+Headline figures that readers of this project have heard, each next to what this project computes or
 measures. `gke-inference plan --claims` prints the same figures. None of them is a measurement of
 this project on a rented chip: they are published measurements, prices of the catalog, and simulated
 engines behind the real endpoint picker ([routing laboratory](routing-laboratory.md)). Claims,
-sources and conditions are in [claims.yaml](../planner/data/claims.yaml). *Known* beside a source
+sources and conditions are in [claims.yaml](../planner/data/claims.yaml). *Known* next to a source
 means that its text could not be read again.
 
 *Holds* compares a figure with the lower end of the claim, with two digits. *Partly* means that only

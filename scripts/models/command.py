@@ -221,7 +221,7 @@ def verify(
     model: ModelsOption = None,
     version: VersionOption = None,
     deep: Annotated[
-        bool, typer.Option("--deep", help="Read every byte, and compare SHA-256 as well.")
+        bool, typer.Option("--deep", help="Also read every byte and compare SHA-256.")
     ] = False,
     parallel: ParallelOption = 8,
     on: OnOption = Where.TWIN,

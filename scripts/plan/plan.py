@@ -194,7 +194,7 @@ def plan(
     published: Annotated[
         bool,
         typer.Option(
-            "--claims", help="Show published claims beside our figures instead of a plan."
+            "--claims", help="Compare published claims with our figures, instead of planning."
         ),
     ] = False,
     against: Annotated[

@@ -13,7 +13,7 @@ _OPENING = """\
 # Licenses of everything shipped
 
 This project is under [Apache-2.0](../LICENSE). The wheels and the plugin archive contain only its
-own files and two things of others: [uPlot](../scripts/observe/vendor/uPlot-LICENSE) (MIT) in
+own files and two third-party files: [uPlot](../scripts/observe/vendor/uPlot-LICENSE) (MIT) in
 `gke-inference`, and [measured runs](../simulator/engine/data/runs/LICENSE) of LLMServingSim (MIT)
 in `gke-inference-simulator`. What they need is installed from PyPI.
 
@@ -29,7 +29,7 @@ a change of a lock, read the licenses again:
 ```
 
 Nobody publishes these images: you build them, and run them in your own clusters. Before you give an
-image to somebody else, read the exemptions.
+image to others, read the exemptions.
 """
 _NOTE = """\
 The base of an image is the work of its publisher: its packages are in no lock here, and their
