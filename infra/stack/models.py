@@ -139,7 +139,7 @@ class Canary(Settings):
     regardless of its share."""
     weights: Weights
     """Weights of the canary, in the same form as those of a model; adapters are read from
-    adapters/NAME beside them."""
+    adapters/NAME next to them."""
     percent: RequestPercent = 0
     """Share of the requests, in percent. Raise it when a replica is ready; 0 rolls back."""
     replicas: Replicas | None = None
@@ -167,10 +167,10 @@ class LiveAdapters(adapter_settings.LiveAdapters):
     """LoRA adapters that you can add and remove while the model serves."""
 
     place: AdapterPlace = AdapterPlace.BUCKET
-    """Location of the folder: `bucket`, beside the weights; `filestore`, on the share of
+    """Location of the folder: `bucket`, next to the weights; `filestore`, on the share of
     `storage.filestore`; or `lustre`, on the instance of `storage.lustre`."""
     folder: AdapterFolder = "live-adapters"
-    """Folder beside the weights, or under the model's name on Filestore or Lustre. Each folder in
+    """Folder next to the weights, or under the model's name on Filestore or Lustre. Each folder in
     it is an adapter of that name."""
 
 
@@ -218,7 +218,7 @@ class Model(Settings):
     slo: Slo | None = None
     """Latency objectives, shown with the model and used for alerts."""
     adapters: tuple[ModelName, ...] = ()
-    """LoRA adapters. Each is read from adapters/NAME beside the weights and served under its own
+    """LoRA adapters. Each is read from adapters/NAME next to the weights and served under its own
     name."""
     adapter_rank: AdapterRank | None = None
     """Maximum rank of `adapters`, 16 by default; accelerator memory is reserved for it."""

@@ -22,7 +22,7 @@ class Tuning(shared.Tuning):
     model: ModelName
     """Language model of the stack that the adapter is for."""
     adapter: ModelName
-    """Name of the adapter, whose folder is beside the weights: `adapters/NAME`."""
+    """Name of the adapter, whose folder is next to the weights: `adapters/NAME`."""
 
 
 class Evaluation(shared.Evaluation):

@@ -32,7 +32,7 @@ SoakSeconds = Annotated[int, Field(ge=0, le=604_800)]
 
 
 class BlueGreen(Settings):
-    """A blue-green upgrade: new nodes beside the old ones, which go batch by batch.
+    """A blue-green upgrade: new nodes next to the old ones, which are removed in batches.
 
     Range of the pauses: docs.cloud.google.com/kubernetes-engine/docs/concepts/
     node-pool-upgrade-strategies, known, not re-read.

@@ -42,7 +42,7 @@ RUN_IMAGE: Final = engine(DEFAULT_ENGINE).hardware["gpu"].image
 """Entry of the lock with the image of all models on Cloud Run."""
 
 _TASKS: Final = (Task.GENERATE, Task.EMBED)
-_FILES: Final = "needs files beside the engine"
+_FILES: Final = "needs files in addition to the engine"
 
 
 class Ingress(Word):
@@ -78,7 +78,7 @@ class CloudRunSettings(Settings):
     """Instances that always run, at full price. With 0, the first request after a pause waits for
     a start."""
     settings: EngineSettings = EngineSettings()
-    """Settings of vLLM. Those that need files or processes beside the engine are rejected."""
+    """Settings of vLLM. Those that need other files or processes than the engine are rejected."""
     startup_seconds: StartupSeconds = STARTUP_SECONDS
     """Maximum time from the start of the container to its first answer; Cloud Run ends one that
     takes longer. Beyond 240, the first probe is delayed by the rest, also of a faster start."""
@@ -203,7 +203,7 @@ def _unsupported(settings: EngineSettings) -> Iterator[InputError]:
     }
     reasons = {
         "engine_secrets": "needs the launcher, which reads secrets",
-        "kv_offload": "needs memory or disks beside the engine",
+        "kv_offload": "needs memory or disks in addition to the engine",
         "tensor_parallel": "needs more than the one GPU of an instance",
     }
     for field, is_set in found.items():

@@ -118,16 +118,16 @@ def _together(intent: ServingIntent) -> Iterator[InputError]:
         yield InputError(f"{_ARGS}.{_CHUNK}", rule, int(chunk))
     is_balanced = given.get(_BALANCED) == "true" and intent.experts is None
     if _EXPERTS in known and is_balanced and given.get(_EXPERTS) != "true":
-        rule = f"needs '{_EXPERTS}: true' beside it"
+        rule = f"needs '{_EXPERTS}: true'"
         yield InputError(f"{_ARGS}.{_BALANCED}", rule, True)
     if _TOOLS not in known:
         return
     is_on = given.get(_TOOLS, "false") == "true"
     if _TOOL_PARSER in given and not is_on:
-        rule = f"needs '{_TOOLS}: true' beside it: tool calls are off without"
+        rule = f"needs '{_TOOLS}: true': tool calls are off without it"
         yield InputError(f"{_ARGS}.{_TOOL_PARSER}", rule, given[_TOOL_PARSER])
     if is_on and _TOOL_PARSER not in given:
-        rule = f"needs '{_TOOL_PARSER}' beside it, the parser of the model's family"
+        rule = f"needs '{_TOOL_PARSER}', the parser of the model's family"
         yield InputError(f"{_ARGS}.{_TOOLS}", rule, True)
 
 

@@ -178,7 +178,7 @@ def check_copies_fit(
     needed, usable = copy_gib(word, weights, adapters, room)
     if needed <= usable:
         return None
-    parts = f"{weights:.1f} GiB of weights and {room:.3g} GiB beside them"
+    parts = f"{weights:.1f} GiB of weights plus {room:.3g} GiB"
     if adapters:
         parts = f"{weights:.1f} GiB of weights, {adapters:.1f} of adapters, {room:.3g} free"
     chip = f"each chip of {of}" if of else "each chip"

@@ -138,7 +138,7 @@ class Room:
                 f"{self.weights:.1f} GiB of weights, {self.reserve:.1f} of runtime and "
                 f"activations, {self.context:.1f} for one request"
             )
-        return f"{self.weights:.1f} GiB of weights and {SHARE_BESIDE:.0%} beside them"
+        return f"{self.weights:.1f} GiB of weights plus {SHARE_BESIDE:.0%}"
 
     def __str__(self) -> str:
         sign = "<=" if self.needed <= self.usable else ">"

@@ -150,7 +150,7 @@ def test_it_can_be_deployed_before_its_weights_exist(recorder: Any) -> None:
             {"settings": {"kv_offload": {"cpu_gib": 4}}},
             {},
             "settings.kvOffload",
-            "must not be set on Cloud Run: it needs memory or disks beside the engine",
+            "must not be set on Cloud Run: it needs memory or disks in addition to the engine",
         ),
         (
             {"settings": {"engine_env": {"VLLM_API_KEY": "x"}}},

@@ -242,12 +242,12 @@ def test_the_dashboard_of_images_has_a_row_by_model_for_models_with_chips_of_the
         ),
         (
             lambda images: images["models"]["flux-krea"]["size"].update(parameters_billion=17),
-            "needs 33.7 GiB on each chip of flux-krea (31.7 GiB of weights and 2 GiB beside them), "
+            "needs 33.7 GiB on each chip of flux-krea (31.7 GiB of weights plus 2 GiB), "
             "one of tpu-v6e has 31.2 GiB",
         ),
         (
             lambda images: images["models"]["sdxl"]["size"].update(parameters_billion=15.5),
-            "needs 31.9 GiB on each chip of sdxl (28.9 GiB of weights and 3 GiB beside them), "
+            "needs 31.9 GiB on each chip of sdxl (28.9 GiB of weights plus 3 GiB), "
             "one of tpu-v6e has 31.2 GiB",
         ),
     ],

@@ -130,7 +130,7 @@ def test_a_choice_of_any_engine_is_suggested():
     [
         ({"log-level": "debug"}, "CRITICAL, ERROR, WARNING, INFO, DEBUG, NOTSET, got 'debug'"),
         ({"enable-log-outputs": True}, "the platform owns it (logs must not contain answers)"),
-        ({"enable-eplb": True}, "enable-eplb needs 'enable-expert-parallel: true' beside it"),
+        ({"enable-eplb": True}, "enable-eplb needs 'enable-expert-parallel: true'"),
     ],
 )
 def test_what_else_vllm_refuses_at_its_start_is_refused(engine_args: Any, message: str):

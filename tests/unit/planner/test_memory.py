@@ -153,7 +153,7 @@ def test_models_that_are_known_to_run_fit(name: str, bits: int, accelerator: str
 def test_a_model_that_does_not_fit_is_refused_with_the_numbers_and_what_would_hold_it():
     reason = check_fit(rung("tpu-v6e", "2x2"), Loaded(70.6, 16))
     assert reason == (
-        "needs 37.8 GiB on each of 4 devices (32.9 GiB of weights and 15% beside them), "
+        "needs 37.8 GiB on each of 4 devices (32.9 GiB of weights plus 15%), "
         "tpu-v6e 2x2 has 28.1 GiB (90% of 31.25); 2x4 would hold it"
     )
 

@@ -100,7 +100,7 @@ def test_what_does_not_fit_is_refused_with_the_arithmetic():
     }
     reason = refused["nvidia-h100-80gb x1", 16]
     assert reason == (
-        "needs 151.2 GiB on each device (131.5 GiB of weights and 15% beside them), has 71.3 GiB"
+        "needs 151.2 GiB on each device (131.5 GiB of weights plus 15%), has 71.3 GiB"
     )
 
 
