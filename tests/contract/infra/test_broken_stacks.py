@@ -22,8 +22,8 @@ from infra.stack.problems import StackError
 from tests.contract.infra.broken_stacks import BrokenStack, broken_stacks, edited, folder_of
 
 BROKEN = broken_stacks()
-MISTAKES: list[dict[str, Any]] = yaml.safe_load(
-    Path(__file__).with_name("likely_mistakes.yaml").read_text(encoding="utf-8")
+MISTAKES: list[dict[str, Any]] = yaml.load(
+    Path(__file__).with_name("likely_mistakes.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader
 )
 
 
