@@ -32,7 +32,7 @@ def test_a_program_outside_the_repository_serves_a_model_behind_a_gateway(record
 
 
 def test_the_example_is_a_project_of_its_own():
-    project = yaml.safe_load((FOLDER / "Pulumi.yaml").read_text())
+    project = yaml.load((FOLDER / "Pulumi.yaml").read_text(), yaml.CSafeLoader)
     assert project["runtime"]["name"] == "python"
     *_, members = (FOLDER / "requirements.txt").read_text().splitlines()
     assert (

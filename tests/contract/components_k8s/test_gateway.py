@@ -129,7 +129,7 @@ def test_the_picker_reads_the_metrics_this_engine_has(recorder):
     assert command[:4] == ["--pool-name", "llama-8b", "--pool-namespace", "serving"]
     assert "--ha-enable-leader-election" not in command
     text = named(recorder, CONFIG_MAP, "llama-8b-picker")["data"]["default-plugins.yaml"]
-    plugins = {plugin["type"]: plugin for plugin in yaml.safe_load(text)["plugins"]}
+    plugins = {plugin["type"]: plugin for plugin in yaml.load(text, yaml.CSafeLoader)["plugins"]}
     assert plugins["core-metrics-extractor"]["parameters"] == {
         "defaultEngine": "engine",
         "engineConfigs": [
@@ -151,7 +151,7 @@ def test_the_picker_scores_adapters_only_where_there_are_some(recorder):
     weights = {}
     for pool in ("llama-8b", "plain"):
         text = named(recorder, CONFIG_MAP, f"{pool}-picker")["data"]["default-plugins.yaml"]
-        profile = yaml.safe_load(text)["schedulingProfiles"][0]["plugins"]
+        profile = yaml.load(text, yaml.CSafeLoader)["schedulingProfiles"][0]["plugins"]
         weights[pool] = {entry["pluginRef"]: entry.get("weight") for entry in profile}
     assert weights == {
         "plain": {
@@ -172,7 +172,7 @@ def test_the_picker_scores_adapters_only_where_there_are_some(recorder):
 def test_a_full_replica_gets_no_more_requests_while_another_has_room(recorder):
     build(recorder, args({**LLAMA, "adapters": []}))
     text = named(recorder, CONFIG_MAP, "llama-8b-picker")["data"]["default-plugins.yaml"]
-    (limit,) = (each for each in yaml.safe_load(text)["plugins"] if "name" in each)
+    (limit,) = (each for each in yaml.load(text, yaml.CSafeLoader)["plugins"] if "name" in each)
     assert limit == {
         "name": "full-replicas",
         "type": "utilization-detector",

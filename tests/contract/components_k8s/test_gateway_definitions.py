@@ -36,7 +36,7 @@ def test_a_definition_has_the_fields_of_upstreams(role):
     kind = definitions()[role]["spec"]["names"]["kind"]
     if not crds._has_upstream():
         pytest.skip("the upstream CRDs are not built yet: run `make tools`")
-    upstream = crds._schemas()["inference.networking.x-k8s.io/v1alpha2", kind]
+    upstream = crds._schemas(kind)["inference.networking.x-k8s.io/v1alpha2"]
     for part in ("spec", "status"):
         ours = schema_of(role)["properties"][part]
         assert fields(ours) == fields(upstream["properties"][part])

@@ -14,7 +14,7 @@ def config(recorder: Any, **changes: Any) -> dict[str, Any]:
     made = cast("InferenceGatewayArgs", {**args(), **changes})
     build(recorder, made)
     data = named(recorder, CONFIG_MAP, "llama-8b-picker")["data"]
-    return yaml.safe_load(data["default-plugins.yaml"])
+    return yaml.load(data["default-plugins.yaml"], yaml.CSafeLoader)
 
 
 def test_the_queues_of_the_clients_take_turns_at_every_priority(recorder):

@@ -47,7 +47,9 @@ def test_the_service_the_certificate_and_the_webhooks_agree():
     assert (entry["port"], entry["targetPort"]) == (443, WEBHOOK_PORT)
     labels = operator_server(2)["spec"]["template"]["metadata"]["labels"]
     assert service["spec"]["selector"].items() <= labels.items()
-    config = yaml.safe_load(operator_objects()["config"]["data"]["controller_manager_config.yaml"])
+    config = yaml.load(
+        operator_objects()["config"]["data"]["controller_manager_config.yaml"], yaml.CSafeLoader
+    )
     assert config["webhook"]["port"] == WEBHOOK_PORT
     own = config["internalCertManagement"]
     assert own["webhookServiceName"] == WEBHOOK_SERVICE
@@ -82,7 +84,7 @@ def test_a_definition_has_the_fields_of_upstreams(role):
     kind, group = definition["spec"]["names"]["kind"], definition["spec"]["group"]
     if not crds._has_upstream():
         pytest.skip("the upstream CRDs are not built yet: run `make tools`")
-    upstream = crds._schemas()[f"{group}/v1", kind]["properties"]
+    upstream = crds._schemas(kind)[f"{group}/v1"]["properties"]
     ours = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
     for part in ("spec", "status"):
         agree(ours[part], upstream[part], part)

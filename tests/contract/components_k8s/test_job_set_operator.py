@@ -44,7 +44,9 @@ def test_the_service_the_certificate_and_the_webhooks_agree() -> None:
     assert (entry["port"], entry["targetPort"]) == (443, WEBHOOK_PORT)
     labels = operator_server(2)["spec"]["template"]["metadata"]["labels"]
     assert service["spec"]["selector"].items() <= labels.items()
-    config = yaml.safe_load(objects["config"]["data"]["controller_manager_config.yaml"])
+    config = yaml.load(
+        objects["config"]["data"]["controller_manager_config.yaml"], yaml.CSafeLoader
+    )
     assert config["webhook"]["port"] == WEBHOOK_PORT
     own = config["internalCertManagement"]
     assert own["webhookServiceName"] == WEBHOOK_SERVICE

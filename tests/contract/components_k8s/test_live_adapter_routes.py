@@ -55,7 +55,7 @@ def test_the_picker_looks_at_adapters_though_the_stack_names_none(recorder):
     build(recorder, args(WITHOUT))
     configs = [seen.inputs.get("data", {}) for seen in recorder.all(CONFIG_MAP)]
     text = next(data["default-plugins.yaml"] for data in configs if "default-plugins.yaml" in data)
-    assert {"type": "lora-affinity-scorer"} in yaml.safe_load(text)["plugins"]
+    assert {"type": "lora-affinity-scorer"} in yaml.load(text, yaml.CSafeLoader)["plugins"]
 
 
 def test_a_canary_beside_live_adapters_is_refused(recorder):

@@ -60,10 +60,9 @@ def locked():
     return sorted(found)
 
 
-def code(path):
+def code(text, suffix):
     """Return what a file does: docstrings and comments may cite a version."""
-    text = path.read_text(encoding="utf-8")
-    if path.suffix == ".py":
+    if suffix == ".py":
         text = re.sub(r'""".*?"""', "", text, flags=re.DOTALL)
         return re.sub(r'(source|holds|description|reference)=(\(\s*)?"[^"]*"', "", text)
     return re.sub(r"^\s*#.*$", "", text, flags=re.MULTILINE)
@@ -72,15 +71,18 @@ def code(path):
 @pytest.fixture(scope="module")
 def repeats():
     """Return the files that repeat the lock, with what they repeat."""
-    pattern = re.compile(rf"(?<![\w./-])({'|'.join(map(re.escape, locked()))})(?![\w.-])")
+    strings = locked()
+    pattern = re.compile(rf"(?<![\w./-])({'|'.join(map(re.escape, strings))})(?![\w.-])")
     found = {}
     for room in ROOMS:
         for path in (ROOT / room).rglob("*"):
             if "tests" in path.relative_to(ROOT).parts:
                 continue
             if path.suffix in SUFFIXES and path.name != "versions.yaml" and path.is_file():
-                hits = set(pattern.findall(code(path)))
-                if hits:
+                text = path.read_text(encoding="utf-8")
+                if not any(each in text for each in strings):
+                    continue
+                if hits := set(pattern.findall(code(text, path.suffix))):
                     found[path.relative_to(ROOT).as_posix()] = hits
     return found
 

@@ -202,7 +202,7 @@ def test_blue_green_upgrades_need_a_second_set_of_machines(recorder, more, rule)
 
 def test_the_ranges_of_kernel_parameters_are_those_of_gkes_own_schema():
     file = Path(controlplane.__file__).parent / "crds/cloud.google.com_computeclasses.yaml"
-    version = yaml.safe_load(file.read_text())["spec"]["versions"][0]
+    version = yaml.load(file.read_text(), yaml.CSafeLoader)["spec"]["versions"][0]
     node: Any = version["schema"]["openAPIV3Schema"]
     for key in ("spec", "priorityDefaults", "nodeSystemConfig", "linuxNodeConfig", "sysctls"):
         node = node["properties"][key]

@@ -36,7 +36,7 @@ def config(recorder: Any, made: InferenceGatewayArgs) -> dict[str, Any]:
     """Builds a gateway, and returns the configuration of its picker, which the schema accepts."""
     build(recorder, made)
     data = named(recorder, CONFIG_MAP, "llama-8b-picker")["data"]
-    found = yaml.safe_load(data["default-plugins.yaml"])
+    found = yaml.load(data["default-plugins.yaml"], yaml.CSafeLoader)
     jsonschema.Draft202012Validator(SCHEMA).validate(found)
     return found
 
@@ -93,7 +93,7 @@ def test_both_lines_choose_by_the_same_limit_and_weights(engine, adapters):
         recorder = engine()
         build(recorder, setup({"adapters": adapters}, pickers={"line": line}))
         data = named(recorder, CONFIG_MAP, "llama-8b-picker")["data"]["default-plugins.yaml"]
-        found = yaml.safe_load(data)
+        found = yaml.load(data, yaml.CSafeLoader)
         limits = [each for each in found["plugins"] if each.get("name") == "full-replicas"]
         assert bool(limits) is (not adapters)
         profiles.append((limits, found["schedulingProfiles"]))

@@ -35,7 +35,7 @@ FILE = "controller_manager_config.yaml"
 
 def configuration() -> dict[str, Any]:
     data = operator_objects()["config"]["data"]
-    return yaml.safe_load(data[FILE])
+    return yaml.load(data[FILE], yaml.CSafeLoader)
 
 
 def test_kueue_comes_with_its_kinds_and_two_priorities(recorder: Any):
@@ -81,7 +81,7 @@ def test_jobs_outside_the_namespaces_of_teams_never_wait_for_kueue():
 
 def test_sets_of_jobs_queue_where_they_are_installed(recorder: Any):
     recorder.run(lambda: QueueOperator("kueue", {"job_sets": True}).namespace)
-    config = yaml.safe_load(operator_objects(job_sets=True)["config"]["data"][FILE])
+    config = yaml.load(operator_objects(job_sets=True)["config"]["data"][FILE], yaml.CSafeLoader)
     assert config["integrations"]["frameworks"] == ["batch/job", "jobset.x-k8s.io/jobset"]
     assert configuration()["integrations"]["frameworks"] == ["batch/job"]
     made = webhooks("n", "s", job_sets=True)
@@ -104,7 +104,7 @@ def test_sets_of_jobs_queue_where_they_are_installed(recorder: Any):
 
 def test_collectors_read_metrics_with_a_token_that_is_good_for_nothing_else(recorder: Any):
     build(recorder, {"metrics_namespace": "gmp-system"})
-    config = yaml.safe_load(operator_objects(observed=True)["config"]["data"][FILE])
+    config = yaml.load(operator_objects(observed=True)["config"]["data"][FILE], yaml.CSafeLoader)
     assert config["metrics"] == {"bindAddress": ":8443", "enableClusterQueueResources": True}
     made = observers("gmp-system")
     (endpoint,) = made["monitoring"]["spec"]["endpoints"]

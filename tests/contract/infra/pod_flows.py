@@ -110,7 +110,7 @@ def _of_pickers(bodies: list[Object], services: list[Object], pods: list[Object]
 def _of_fallbacks(bodies: list[Object], pods: list[Object]) -> Iterator[Flow]:
     """Yield what relays read from the engines of their model."""
     for body in (body for body in bodies if body["kind"] == "ConfigMap"):
-        given = yaml.safe_load((body.get("data") or {}).get("relay.yaml", "{}"))
+        given = yaml.load((body.get("data") or {}).get("relay.yaml", "{}"), yaml.CSafeLoader)
         fallback = given.get("fallback")
         if fallback:
             relays = [pod for pod in pods if _mounts(pod, body)]

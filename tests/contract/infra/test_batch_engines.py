@@ -18,7 +18,7 @@ NAMESPACE = "jobs-nightly"
 
 
 def config() -> dict[str, Any]:
-    return yaml.safe_load(EXAMPLE.read_text())["config"]["gke-inference:platform"]
+    return yaml.load(EXAMPLE.read_text(), yaml.CSafeLoader)["config"]["gke-inference:platform"]
 
 
 @pytest.fixture(name="seen")

@@ -20,7 +20,7 @@ DEFINITION = "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition"
 
 @pytest.fixture(name="seen")
 def built(deployed: Any) -> Any:
-    config = yaml.safe_load(EXAMPLE.read_text())["config"]["gke-inference:platform"]
+    config = yaml.load(EXAMPLE.read_text(), yaml.CSafeLoader)["config"]["gke-inference:platform"]
     return deployed(parse(json.dumps(config)))
 
 
@@ -144,7 +144,7 @@ def test_the_region_has_the_operator_and_kueue_queues_its_sets(seen: Any) -> Non
         for each in seen.all("kubernetes:core/v1:ConfigMap")
         if each.inputs["metadata"]["name"] == "kueue-manager-config"
     ]
-    assert yaml.safe_load(text)["integrations"]["frameworks"] == [
+    assert yaml.load(text, yaml.CSafeLoader)["integrations"]["frameworks"] == [
         "batch/job",
         "jobset.x-k8s.io/jobset",
     ]

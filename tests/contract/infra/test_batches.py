@@ -161,7 +161,7 @@ def test_the_bucket_is_in_the_cost() -> None:
 
 def test_an_image_model_answers_batches_of_both_of_its_routes() -> None:
     file = REPOSITORY / "docs/examples/images/Pulumi.images.yaml"
-    stack = yaml.safe_load(file.read_text())["config"]["gke-inference:platform"]
+    stack = yaml.load(file.read_text(), yaml.CSafeLoader)["config"]["gke-inference:platform"]
     stack["regions"]["us-central1"]["release_channel"] = "rapid"
     batches = {"models": ["flux-schnell"]}
     platform = parse(json.dumps({**stack, "batches": batches}))

@@ -23,8 +23,8 @@ from tests.contract.infra.broken_stacks import BrokenStack, broken_stacks, edite
 from tests.shipped_stacks import FILES
 
 BROKEN = broken_stacks()
-MISTAKES: list[dict[str, Any]] = yaml.safe_load(
-    Path(__file__).with_name("likely_mistakes.yaml").read_text(encoding="utf-8")
+MISTAKES: list[dict[str, Any]] = yaml.load(
+    Path(__file__).with_name("likely_mistakes.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader
 )
 
 

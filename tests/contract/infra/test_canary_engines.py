@@ -21,7 +21,7 @@ MODEL, SECOND, OTHER = "llama-3.1-8b", "llama-3.1-8b-sglang", "qwen3-4b"
 
 @pytest.fixture
 def platform() -> Platform:
-    whole = yaml.safe_load(EXAMPLE.read_text())
+    whole = yaml.load(EXAMPLE.read_text(), yaml.CSafeLoader)
     return parse(json.dumps(whole["config"]["gke-inference:platform"]))
 
 
@@ -87,7 +87,7 @@ PROGRAMS = {
 def pair(request: pytest.FixtureRequest, deployed: Deployed) -> tuple[tuple[str, str], Records]:
     """Two engines, and a stack whose model has them: the second one is its canary's."""
     first, second = request.param
-    whole = yaml.safe_load(EXAMPLE.read_text())["config"]["gke-inference:platform"]
+    whole = yaml.load(EXAMPLE.read_text(), yaml.CSafeLoader)["config"]["gke-inference:platform"]
     model = whole["models"][MODEL]
     model["engine"] = first
     model["canary"] = {
@@ -130,7 +130,7 @@ def test_each_picker_and_autoscaler_of_a_canary_reads_its_own_engine(
         names, of_pair("kubernetes:core/v1:ConfigMap", pair, "-picker"), strict=True
     ):
         metrics = engine(name).metrics
-        plugins = yaml.safe_load(data["data"]["default-plugins.yaml"])["plugins"]
+        plugins = yaml.load(data["data"]["default-plugins.yaml"], yaml.CSafeLoader)["plugins"]
         read = next(each for each in plugins if each["type"] == "core-metrics-extractor")
         (specs,) = read["parameters"]["engineConfigs"]
         assert specs["queuedRequestsSpec"] == metrics.queue

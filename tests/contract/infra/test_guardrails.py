@@ -22,7 +22,7 @@ FILE = EXAMPLES / "guardrails" / "Pulumi.guarded.yaml"
 
 
 def example(**changes: Any) -> Any:
-    stack = yaml.safe_load(FILE.read_text())["config"][f"{PROJECT}:{KEY}"]
+    stack = yaml.load(FILE.read_text(), yaml.CSafeLoader)["config"][f"{PROJECT}:{KEY}"]
     return parse(json.dumps({**stack, **changes}))
 
 
@@ -130,7 +130,7 @@ def test_what_a_stack_without_guardrails_needs_is_what_it_needed() -> None:
 
 
 def _unguarded() -> Any:
-    stack = yaml.safe_load(FILE.read_text())["config"][f"{PROJECT}:{KEY}"]
+    stack = yaml.load(FILE.read_text(), yaml.CSafeLoader)["config"][f"{PROJECT}:{KEY}"]
     return {name: {**model, "guardrails": []} for name, model in stack["models"].items()}
 
 
@@ -174,6 +174,6 @@ def test_a_guardrail_that_cannot_be_is_refused(change: dict[str, Any], message: 
         "config": "docs/examples/guardrails/house",
     }
     changed = {name: value for name, value in {**house, **change}.items() if value is not None}
-    stack = yaml.safe_load(FILE.read_text())["config"][f"{PROJECT}:{KEY}"]
+    stack = yaml.load(FILE.read_text(), yaml.CSafeLoader)["config"][f"{PROJECT}:{KEY}"]
     with pytest.raises(Exception, match=message.replace(".", r"\.")):
         example(guardrails={**stack["guardrails"], "house": changed})

@@ -56,7 +56,7 @@ def server_of(given):
 
 
 def stack(**changed):
-    whole = yaml.safe_load(EXAMPLE.read_text())["config"]["gke-inference:platform"]
+    whole = yaml.load(EXAMPLE.read_text(), yaml.CSafeLoader)["config"]["gke-inference:platform"]
     model = {**whole["models"][MODEL], **changed}
     whole["models"][MODEL] = {name: value for name, value in model.items() if value is not None}
     return parse(json.dumps(whole))
@@ -129,7 +129,7 @@ FOUR = ("flux-dev", "flux-schnell", "flux-krea", "sdxl")
 
 def on_own_chips(change=lambda images: None, **changed):
     """Return the example of four models with chips of their own, changed."""
-    whole = yaml.safe_load(OWN_CHIPS.read_text())["config"]["gke-inference:platform"]
+    whole = yaml.load(OWN_CHIPS.read_text(), yaml.CSafeLoader)["config"]["gke-inference:platform"]
     model = {**whole["models"]["flux-dev"], **changed}
     whole["models"]["flux-dev"] = {name: value for name, value in model.items() if value}
     change(model["images"])

@@ -102,7 +102,7 @@ def test_the_loss_of_a_region_has_the_replicas_of_the_twin(deployed):
 def test_a_rollout_and_a_canary_have_the_replicas_and_answers_of_the_twin(deployed):
     timeline = timeline_of("events")
     example = (EXAMPLES / "engines" / "Pulumi.engines.yaml").read_text()
-    content = yaml.safe_load(of_events(example))["config"]["gke-inference:platform"]
+    content = yaml.load(of_events(example), yaml.CSafeLoader)["config"]["gke-inference:platform"]
     stack_of_events = parse(json.dumps(content))
     platform = described(stack_of_events, deployed).platform
     changing = with_changes(platform, resolve(stack_of_events), EVENTS)

@@ -39,14 +39,17 @@ def test_an_applied_stack_differs_in_nothing(deployed: Deployed, file: Path) -> 
 
 def created_types(file: Path) -> Iterator[str]:
     """Yield the token of each resource type of pulumi_gcp that a program creates by its class."""
-    tree = ast.parse(file.read_text())
+    text = file.read_text()
+    if "pulumi_gcp" not in text:
+        return
+    nodes = list(ast.walk(ast.parse(text)))
     modules = {
         name.asname or name.name: f"pulumi_gcp.{name.name}"
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.ImportFrom) and node.module == "pulumi_gcp"
         for name in node.names
     }
-    for node in ast.walk(tree):
+    for node in nodes:
         called = node.func if isinstance(node, ast.Call) else None
         if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name):
             token = sdk.token_of(modules.get(called.value.id, ""), called.attr)

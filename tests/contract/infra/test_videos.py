@@ -25,7 +25,7 @@ MODEL, REGION = "wan", "us-central1"
 
 def stack(**changed):
     """Return the example with a changed model."""
-    whole = yaml.safe_load(EXAMPLE.read_text())["config"]["gke-inference:platform"]
+    whole = yaml.load(EXAMPLE.read_text(), yaml.CSafeLoader)["config"]["gke-inference:platform"]
     model = {**whole["models"][MODEL], **changed}
     whole["models"][MODEL] = {name: value for name, value in model.items() if value is not None}
     return parse(json.dumps(whole))

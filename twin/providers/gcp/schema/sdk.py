@@ -40,10 +40,14 @@ def resource_class(token: str) -> Any | None:
     return None if entry is None else getattr(importlib.import_module(entry[0]), entry[1])
 
 
+@cache
+def _tokens() -> dict[tuple[str, str], str]:
+    return {entry: token for token, entry in reversed(_registry().items())}
+
+
 def token_of(module: str, name: str) -> str | None:
     """Return the token of a class such as `Network` in `pulumi_gcp.compute`, or None."""
-    wanted = (module, name)
-    return next((token for token, entry in _registry().items() if entry == wanted), None)
+    return _tokens().get((module, name))
 
 
 def argument_types(token: str) -> dict[str, Any] | None:
