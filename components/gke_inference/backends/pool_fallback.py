@@ -13,7 +13,6 @@ from gke_inference.base.inputs import name_of, under
 from gke_inference.base.manifests import (
     COMPONENT_LABEL,
     ENGINES,
-    LOAD_BALANCER_GATES,
     NAME_LABEL,
     SKIP_AWAIT,
     Manifest,
@@ -204,10 +203,7 @@ def _deployment(
         spec={
             "replicas": args.get("replicas", REPLICAS),
             "selector": {"matchLabels": selector},
-            "template": {
-                "metadata": {"labels": {**labels, **selector}},
-                "spec": {**pod, "readinessGates": LOAD_BALANCER_GATES},
-            },
+            "template": {"metadata": {"labels": {**labels, **selector}}, "spec": pod},
         },
     )
 

@@ -22,11 +22,6 @@ NAME_LABEL = "app.kubernetes.io/name"
 COMPONENT_LABEL = "app.kubernetes.io/component"
 ENGINES = "model-server"
 """Value of `COMPONENT_LABEL` on the pods of model servers."""
-LOAD_BALANCER_GATES = [{"conditionType": "cloud.google.com/load-balancer-neg-ready"}]
-"""Readiness gates of a pool's pods. A picker uses every Ready pod, and the load balancer only those
-that passed its health check: without the gate, the first requests for the only replica fail. The
-condition is set at once where no load balancer has the pod, and ten minutes after it was created in
-any case (kubernetes/ingress-gce, pkg/neg/readiness/reflector.go)."""
 LET_GO_SECONDS = 25
 """How long a terminating replica continues to answer: a network endpoint group takes about ten
 seconds to remove it, and a health check needs two failures."""

@@ -3,12 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gke_inference.base.manifests import (
-    LOAD_BALANCER_GATES,
-    LONGEST_GRACE_SECONDS,
-    Manifest,
-    literal,
-)
+from gke_inference.base.manifests import LONGEST_GRACE_SECONDS, Manifest, literal
 from gke_inference.catalogue.accelerators import catalogue_taints
 from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.tracing import sampling_environment
@@ -232,7 +227,6 @@ def pod_head(pod: Pod, compute_class: str) -> Manifest:
     return {
         "automountServiceAccountToken": False,
         "nodeSelector": {"cloud.google.com/compute-class": compute_class},
-        "readinessGates": LOAD_BALANCER_GATES,
         "serviceAccountName": pod.service_account,
         "terminationGracePeriodSeconds": pod.settle_seconds
         + pod.longest_request_seconds

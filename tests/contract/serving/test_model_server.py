@@ -82,11 +82,6 @@ def test_a_pair_without_standby_begins_with_one_that_the_autoscaler_takes_away(r
     assert made["llama-8b-gpu"]["spec"]["replicas"] == 1
 
 
-def test_replicas_are_not_ready_before_the_load_balancer_has_found_them_healthy(recorder, args):
-    gates = [each.get("readinessGates") for each in map(pod, deployments(recorder, args).values())]
-    assert gates == [[{"conditionType": "cloud.google.com/load-balancer-neg-ready"}]] * 2
-
-
 def test_rungs_of_one_kind_are_one_deployment(recorder, gpu_only):
     server = build(recorder, gpu_only)
     assert server.deployments == {"gpu": "llama-8b-gpu"}

@@ -40,7 +40,7 @@ def conditions(pod: JsonObject, containers: list[Container], now: str) -> list[J
     )
     gates = {gate["conditionType"] for gate in pod["spec"].get("readinessGates", [])}
     known = {entry["type"]: entry for entry in pod.get("status", {}).get("conditions", [])}
-    closed = [gate for gate in sorted(gates) if known.get(gate, {}).get("status") != "True"]
+    gated = all(known.get(gate, {}).get("status") == "True" for gate in gates)
     begun = any(container.running_since is not None for container in containers)
     out = [
         _condition("PodReadyToStartContainers", holds=begun),
@@ -50,14 +50,7 @@ def conditions(pod: JsonObject, containers: list[Container], now: str) -> list[J
             reason="ContainersNotInitialized" if initial else "",
             message=f"containers with incomplete status: [{' '.join(initial)}]" if initial else "",
         ),
-        _condition("Ready", holds=not unready, reason=reason, message=message)
-        if unready or not closed
-        else _condition(
-            "Ready",
-            holds=False,
-            reason="ReadinessGatesNotReady",
-            message=f"readiness gates that are not True: [{' '.join(closed)}]",
-        ),
+        _condition("Ready", holds=not unready and gated, reason=reason, message=message),
         _condition("ContainersReady", holds=not unready, reason=reason, message=message),
     ]
     for entry in out:

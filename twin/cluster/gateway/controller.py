@@ -16,7 +16,6 @@ from twin.cluster.gateway.cluster_network import network_of
 from twin.cluster.gateway.envoy.dataplane import DataPlane, folder_name
 from twin.cluster.gateway.envoy.process import EnvoyProcess
 from twin.cluster.gateway.fleet import FleetMember
-from twin.cluster.gateway.readiness import ReadinessGates
 from twin.cluster.gateway.status import StatusWriter
 from twin.cluster.gateway.store import Store, watch_all
 from twin.cluster.gateway.translation.apigee import proxies_of
@@ -35,7 +34,6 @@ from twin.providers.gcp.armor import server as armor
 from twin.providers.gcp.resources.security_policies import ArmorRule
 from twin.wire.kube import Kube
 from twin.world.capacity import World
-from twin.world.rules import Rules
 
 _log = logging.getLogger(__name__)
 _DEBOUNCE_SECONDS = 0.05
@@ -62,11 +60,6 @@ class Context(Protocol):
     @property
     def spec(self) -> ClusterSpec:
         """Specification of the cluster."""
-        ...
-
-    @property
-    def rules(self) -> Rules:
-        """Rule values on the clock of the twin."""
         ...
 
     @property
@@ -105,7 +98,6 @@ class GatewayController:
         self._failures: dict[Key, str | None] = {}
         self._announced: dict[Key, str] = {}
         self._ports: set[tuple[str, int]] = set()
-        self._gates = ReadinessGates(ctx.rules)
         self._next_full = 0.0
         self._unsettled = True
         self._cloud: CloudObjects | None = None
@@ -144,16 +136,6 @@ class GatewayController:
         else:
             for key, model in self._applied.items():
                 self._keep(key, model)
-        objects = self._store.copy()
-        self._gates.write(self._ctx.kube, objects, self._applied.values(), self._healthy)
-
-    def _healthy(self) -> set[tuple[str, str]]:
-        """Return backend and address of the endpoints that pass the checks of some gateway."""
-        found: set[tuple[str, str]] = set()
-        for key, plane in self._planes.items():
-            if key in self._applied:
-                found |= {(name, at) for name, at, _ in plane.process.healthy_endpoints()}
-        return found
 
     def _is_lost(self) -> bool:
         """Return whether the whole region is down (rule gateway.lost-region)."""

@@ -66,33 +66,15 @@ def key_of(obj: JsonObject) -> Key:
     return metadata.get("namespace", ""), metadata["name"]
 
 
-LOAD_BALANCER_READY = "cloud.google.com/load-balancer-neg-ready"
-"""Condition, and readiness gate, of pods that load balancers have found healthy."""
-
-
-def gates(pod: JsonObject) -> set[str]:
-    """Return the readiness gates of a pod."""
-    return {each["conditionType"] for each in items(mapping(pod, "spec"), "readinessGates")}
-
-
-def held(pod: JsonObject) -> set[str]:
-    """Return the conditions of a pod that are true."""
-    conditions: list[JsonObject] = items(mapping(pod, "status"), "conditions")
-    return {each["type"] for each in conditions if each["status"] == "True"}
-
-
-def is_endpoint(pod: JsonObject) -> bool:
-    """Return whether a load balancer may use a pod.
-
-    It has an address, is not being deleted, and is Ready but for the load balancer itself (rule
-    neg.readiness-gate).
-    """
-    if "deletionTimestamp" in pod["metadata"] or not mapping(pod, "status").get("podIP"):
+def is_ready(pod: JsonObject) -> bool:
+    """Return whether a pod has an address, is Ready and is not being deleted."""
+    if "deletionTimestamp" in pod["metadata"]:
         return False
-    found, needed = held(pod), gates(pod)
-    if LOAD_BALANCER_READY in needed:
-        return {"ContainersReady", *needed} - {LOAD_BALANCER_READY} <= found
-    return "Ready" in found
+    status: JsonObject = mapping(pod, "status")
+    conditions: list[JsonObject] = items(status, "conditions")
+    return bool(status.get("podIP")) and any(
+        c["type"] == "Ready" and c["status"] == "True" for c in conditions
+    )
 
 
 def traits(kind: str, obj: JsonObject) -> object:
@@ -101,7 +83,7 @@ def traits(kind: str, obj: JsonObject) -> object:
     if kind == "Pod":
         address = mapping(obj, "status").get("podIP")
         ports = [c.get("ports") for c in mapping(obj, "spec").get("containers", [])]
-        return metadata.get("labels"), address, is_endpoint(obj), ports
+        return metadata.get("labels"), address, is_ready(obj), ports
     if kind == "Namespace":
         return metadata.get("labels")
     if kind == "Secret":
@@ -198,14 +180,14 @@ class Snapshot:
         return grouped
 
     def ready_pods(self, namespace: str, selector: Mapping[str, str]) -> list[JsonObject]:
-        """Return the usable pods of a namespace that have every label; empty without labels."""
+        """Return the Ready pods of a namespace that have every label; empty without labels."""
         if not selector:
             return []
         wanted = selector.items()
         return [
             pod
             for pod in self._pods_by_namespace.get(namespace, [])
-            if wanted <= mapping(pod["metadata"], "labels").items() and is_endpoint(pod)
+            if wanted <= mapping(pod["metadata"], "labels").items() and is_ready(pod)
         ]
 
     def namespace_labels(self, namespace: str) -> dict[str, str]:

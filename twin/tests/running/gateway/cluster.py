@@ -29,7 +29,6 @@ from twin.tests.running.gateway.manifests import health_check, pool, service
 from twin.toolchain import share, tool
 from twin.wire.kube import Kube
 from twin.world.events import Events
-from twin.world.rules import Rules
 
 PICKER_CONFIG = """apiVersion: inference.networking.x-k8s.io/v1alpha1
 kind: EndpointPickerConfig
@@ -53,7 +52,6 @@ class Cluster:
         self.paths = TwinPaths(folder)
         make_authority(self.paths.pki, "ca")
         self.dir = folder
-        self.rules = Rules(speed=1)
         self.spec = ClusterSpec("acme", "us-east5", "c", ("us-east5-a",), False, "1.36.0", "u")
         self.events = Events(folder / "events.jsonl")
         self.engines = Engines()
@@ -220,17 +218,8 @@ class Cluster:
         path = self.kube.path_of(api_version, kind, "default", name)
         return self.kube.get(path).get("status") or {}
 
-    def pod(
-        self,
-        name: str,
-        labels: dict[str, str],
-        address: str | None = None,
-        gates: Sequence[dict[str, str]] = (),
-    ) -> str:
-        """Create a pod; without an address given an engine answers on a new one.
-
-        It is Ready, unless it has readiness gates: then only its containers are.
-        """
+    def pod(self, name: str, labels: dict[str, str], address: str | None = None) -> str:
+        """Create a Ready pod; without an address given an engine answers on a new one."""
         if address is None:
             address = f"127.48.{BLOCK}.{self._next_pod}"
             self._next_pod += 1
@@ -239,15 +228,11 @@ class Cluster:
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {"name": name, "namespace": "default", "labels": labels},
-            "spec": {
-                "containers": [{"name": "main", "image": "example.com/main:1"}],
-                "readinessGates": list(gates),
-            },
+            "spec": {"containers": [{"name": "main", "image": "example.com/main:1"}]},
         }
         self.apply(body)
         now = "2026-01-01T00:00:00Z"
-        kind = "ContainersReady" if gates else "Ready"
-        ready = {"type": kind, "status": "True", "lastTransitionTime": now}
+        ready = {"type": "Ready", "status": "True", "lastTransitionTime": now}
         status = {
             "phase": "Running",
             "podIP": address,

@@ -25,7 +25,6 @@ class Engines:
         self.headers: list[dict[str, str]] = []
         self.metrics: dict[str, dict[str, float]] = {}
         self.delay_seconds: dict[str, float] = {}
-        self.health_seconds = 0.0
         self.status: dict[str, int] = {}
         """Status with which an address refuses every request."""
         self.generated: dict[str, int] = {}
@@ -77,7 +76,6 @@ class Engines:
         return str(request.transport.get_extra_info("sockname")[0])
 
     async def _health(self, _: web.Request) -> web.Response:
-        await asyncio.sleep(self.health_seconds)
         return web.Response(text="ok")
 
     async def _metrics(self, request: web.Request) -> web.Response:

@@ -20,7 +20,6 @@ from twin.tests.eventually import eventually
 from twin.tests.unit.gateway.builders import gateway_class, obj, pod, policy, pool, route
 from twin.toolchain import tool
 from twin.world.capacity import World
-from twin.world.rules import Rules
 from twin.world.store import Store, new_record
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(180)]
@@ -91,7 +90,6 @@ class Member:
             events=SimpleNamespace(emit=lambda *_, **__: None),
             kube=self.api,
             paths=paths,
-            rules=Rules(speed=1),
             spec=ClusterSpec(PROJECT, region, region, (f"{region}-a",), False, "1.36", region),
             tool=tool,
         )

@@ -11,28 +11,13 @@ from collections import Counter
 
 import pytest
 
-from gke_inference.base.manifests import LOAD_BALANCER_GATES
 from twin.cluster.gateway.envoy.process import EnvoyProcess
-from twin.cluster.gateway.translation.objects import gates, held
 from twin.tests.running.gateway.client import ADDRESS, MODELS_READ, PORT, ask, spread
-from twin.tests.running.gateway.cluster import BLOCK, PICKER_CONFIG
-from twin.tests.running.gateway.load import Load
-from twin.tests.running.gateway.manifests import (
-    gateway,
-    health_check,
-    model_rules,
-    pool,
-    pool_ref,
-    route,
-)
+from twin.tests.running.gateway.cluster import BLOCK
+from twin.tests.running.gateway.manifests import gateway, model_rules, pool_ref, route
 from twin.world.capacity import GivenCertificate, World
 
 SECOND, THIRD = f"127.32.{BLOCK}.2", f"127.32.{BLOCK}.3"
-CHECK_SECONDS = 0.5
-"""How long a replica takes to answer a health check."""
-HOLDS = """featureGates: [flowControl]
-flowControl: {defaultRequestTTL: 20s}
-"""
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(180)]
 
 
@@ -125,58 +110,6 @@ def test_a_new_pod_takes_requests_and_a_deleted_one_none(models, cluster, eventu
     eventually(lambda: address not in spread(10, "llama-8b"), 5)
     cluster.engines.end(address)
     assert set(spread(20, "llama-8b")) <= set(models["llama"])
-
-
-def follow_gates(cluster, name, stop):
-    """Do a kubelet's part: the pod is Ready once the conditions that it waits for are true."""
-    path = f"/api/v1/namespaces/default/pods/{name}"
-    ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
-    while not stop.wait(0.02):
-        pod = cluster.kube.get(path)
-        if gates(pod) <= held(pod):
-            cluster.kube.patch(f"{path}/status", {"status": {"conditions": [ready]}}, "strategic")
-            return
-
-
-@pytest.mark.usefixtures("models")
-def test_requests_that_a_picker_holds_for_its_only_replica_are_answered_once_it_is_ready(
-    cluster, eventually
-):
-    cluster.apply(pool("lone", "lone-epp"), health_check("lone"))
-    cluster.start_picker("lone", content=PICKER_CONFIG, config=HOLDS)
-    cluster.apply(route("lone", "models", model_rules({"lone": "lone"})))
-    endpoints = cluster.dir / "gateways" / "default--models" / "eds" / "pool--default--lone.json"
-
-    def delete(name, address):
-        cluster.delete("v1", "Pod", name)
-        eventually(lambda: address not in endpoints.read_text())
-        time.sleep(0.2)  # the picker has seen it, too
-
-    address = cluster.pod("lone-first", {"model": "lone"})
-    eventually(lambda: ask("lone")[0] == 200)
-    delete("lone-first", address)
-    stop, problems = threading.Event(), []
-    cluster.engines.health_seconds = CHECK_SECONDS
-    try:
-        for name in ("lone-0", "lone-1", "lone-2"):
-            with Load([{"model": "lone", "prompt": "x"}] * 4) as load:
-                time.sleep(0.5)  # the picker holds a request of each client
-                began = time.monotonic()
-                address = cluster.pod(name, {"model": "lone"}, gates=LOAD_BALANCER_GATES)
-                kubelet = threading.Thread(target=follow_gates, args=(cluster, name, stop))
-                kubelet.start()
-                eventually(lambda load=load: load.statuses[200], 15)
-                assert time.monotonic() - began > CHECK_SECONDS
-                time.sleep(0.5)
-            kubelet.join()
-            problems += load.lost
-            delete(name, address)
-    finally:
-        stop.set()
-        cluster.engines.health_seconds = 0.0
-        cluster.kill("lone-epp")
-        cluster.delete("gateway.networking.k8s.io/v1", "HTTPRoute", "lone")
-    assert problems == []
 
 
 @pytest.mark.usefixtures("models")

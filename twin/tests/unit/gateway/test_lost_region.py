@@ -8,7 +8,6 @@ import pytest
 from twin.cluster.gateway.controller import GatewayController
 from twin.host.paths import TwinPaths
 from twin.world.capacity import World
-from twin.world.rules import Rules
 
 
 class Envoy:
@@ -31,7 +30,6 @@ def controller(tmp_path) -> GatewayController:
         dir=tmp_path,
         events=SimpleNamespace(emit=lambda *words, **_: told.append(words)),
         paths=TwinPaths(tmp_path / "twin"),
-        rules=Rules(speed=1),
         spec=SimpleNamespace(region="europe-west4"),
         told=told,
     )
