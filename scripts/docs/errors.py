@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, product
 from math import prod
 from pathlib import Path
 from typing import Final
@@ -23,7 +23,10 @@ messages with their causes and fixes, see [Troubleshooting](../troubleshooting.m
 
 Messages that other programs write, such as Pulumi, are not listed.
 """
-_KINDS: Final = {"InputError": "Stack files and arguments", "CommandError": "Commands"}
+_KINDS: Final = {
+    "Stack files and arguments": ("InputError", "UnknownName"),
+    "Commands": ("CommandError",),
+}
 _FOLDERS: Final = ("components/gke_inference", "infra", "scripts")
 _SHORTEST: Final = 3
 """Number of words that make a message worth finding."""
@@ -47,10 +50,10 @@ def errors_page(root: Path = REPOSITORY) -> str:
         root: The repository.
     """
     parts = [_OPENING]
-    for kind, title in _KINDS.items():
+    for title, kinds in _KINDS.items():
         parts.append(f"## {title}\n")
         by_file: dict[Path, list[str]] = {}
-        for message in messages(root, kind):
+        for message in chain.from_iterable(messages(root, kind) for kind in kinds):
             by_file.setdefault(message.file, []).append(message.text)
         for file, texts in sorted(by_file.items()):
             parts.append(f"[{file.as_posix()}](../../{file.as_posix()}):\n")

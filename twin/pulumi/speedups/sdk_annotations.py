@@ -15,12 +15,13 @@ import os
 import re
 import struct
 import sys
-from collections.abc import Sequence
 from contextlib import suppress
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType
+
+from twin.pulumi.speedups.finders import Finder
 
 _MODULES = re.compile(r"pulumi_(gcp|kubernetes)\.\w.*")
 _TAG = "annotations"
@@ -32,20 +33,18 @@ _MASK = 0xFFFFFFFF
 
 def postpone_annotations() -> None:
     """Load modules of SDKs that are imported from now on with their annotations as texts."""
-    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Finder())
+    _Finder().install()
 
 
-class _Finder(MetaPathFinder):
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if _MODULES.fullmatch(fullname) is None:
+class _Finder(Finder):
+    def takes(self, name: str) -> bool:
+        return _MODULES.fullmatch(name) is not None
+
+    def loader(self, spec: ModuleSpec) -> Loader | None:
+        own = spec.loader
+        if type(own) is not SourceFileLoader:
             return None
-        spec = PathFinder.find_spec(fullname, path, target)
-        if spec is not None and type(spec.loader) is SourceFileLoader:
-            spec.loader = PostponedLoader(spec.loader.name, spec.loader.path)
-        return spec
+        return PostponedLoader(own.name, own.path)
 
 
 class PostponedLoader(SourceFileLoader):

@@ -7,14 +7,15 @@ SDK generator names them. If it is not there, the whole package is loaded, as us
 
 import importlib
 import re
-import sys
 import threading
-from collections.abc import Callable, Sequence
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder
+from collections.abc import Callable
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from twin.pulumi.speedups.finders import Finder
 
 _PACKAGES = re.compile(r"pulumi_gcp\.(?!config$)\w+|pulumi_kubernetes\.\w+\.v\w+")
 """Packages with one module per resource and nothing else."""
@@ -23,21 +24,17 @@ _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 def load_by_parts() -> None:
     """Load packages that are imported from now on in parts."""
-    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Finder())
+    _Finder().install()
 
 
-class _Finder(MetaPathFinder):
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if _PACKAGES.fullmatch(fullname) is None:
+class _Finder(Finder):
+    def takes(self, name: str) -> bool:
+        return _PACKAGES.fullmatch(name) is not None
+
+    def loader(self, spec: ModuleSpec) -> Loader | None:
+        if spec.loader is None or not spec.submodule_search_locations:
             return None
-        spec = PathFinder.find_spec(fullname, path, target)
-        if spec is None or spec.loader is None or not spec.submodule_search_locations:
-            return None
-        spec.loader = _Parts(spec.loader)
-        return spec
+        return _Parts(spec.loader)
 
 
 class _Parts(Loader):
