@@ -95,11 +95,11 @@ def render(
     official: OfficialOption = False,
 ) -> None:
     """Write every object and resource of a stack, and a report, to build/STACK/."""
-    paths, plugins = TwinPaths.default(), official_to_preview(official)
-    hosts = None if official else program_hosts(paths)
     plan = plan_of(stack)
     check_targets(plan, stack, git, oci, sign)
     signer = None if sign is None else signer_of(sign, _connect)
+    paths, plugins = TwinPaths.default(), official_to_preview(official)
+    hosts = None if official else program_hosts(paths)
     if check:
         ensure_tools("cluster")  # the API server that checks
     engine = Engine(paths, official=plugins, hosts=hosts)

@@ -165,7 +165,6 @@ def up(
     paths = TwinPaths.default()
     _check(stack, paths, speed, real_engine)
     plugins = official_to_deploy(official)
-    hosts = None if official else program_hosts(paths)
     if not over_quota:
         refuse_shortage(stack, scenario)
     refuse_absence(stack, paths, scenario)
@@ -179,6 +178,7 @@ def up(
         check_client(plan, model)
     if not is_platform and not os.environ.get(KEY_VARIABLE):
         check_apps(plan, names_of(plan, plan.platform.models))
+    hosts = None if official else program_hosts(paths)
     _obtain_tools(plan)
     engine = _prepared(Engine(paths, speed, plugins, hosts), stack)
     check_platform_is_up(engine, stack)

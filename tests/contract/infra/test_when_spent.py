@@ -88,7 +88,6 @@ def test_a_router_without_such_teams_asks_nobody() -> None:
         ({"spent": {"model": "llama-3.1-8b"}}, "when_spent.model must be one of gemma-3-27b"),
         ({"spent": {"model": "qwen3-embedding-0.6b"}}, "when_spent.model must be one of gemma"),
         ({"models": ["gemma-3-27b"]}, "when_spent needs a model of the team that it answers for"),
-        ({"spent": {"model": "qwen3-32b"}}, "must accept images, as what it answers for"),
         (
             {"models": [*LARGE, "llama-3.3-70b"]},
             "must have a lower price in clients.prices than each model",
@@ -100,6 +99,12 @@ def test_a_substitute_is_refused_that_could_not_answer_or_would_not_end(
 ) -> None:
     with pytest.raises(StackError, match=re.escape(message)):
         platform_with(**change)
+
+
+def test_a_substitute_accepts_images_where_what_it_answers_for_does() -> None:
+    prices = {**PRICES, "gemma-3-27b": MORE, "qwen3-32b": CHEAP}
+    with pytest.raises(StackError, match="must accept images, as what it answers for"):
+        platform_with(at("clients", "prices", value=prices), spent={"model": "qwen3-32b"})
 
 
 def test_a_substitute_has_the_context_of_what_it_answers_for() -> None:
