@@ -11,6 +11,7 @@ from typing import Any
 import yaml as pyyaml
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
+from ruamel.yaml.error import YAMLError
 
 from gke_inference.catalogue.engines import DEFAULT_ENGINE
 from gke_inference.catalogue.input_error import Bare, InputError
@@ -110,15 +111,9 @@ def rewritten(stack: str, change: Callable[[Any], None], folder: Path = STACKS) 
     """Return the text of a stack file after a change: see `rewrite`."""
     file = folder / f"Pulumi.{stack}.yaml"
     before = platform_of(file)  # report file errors as every other command does
-    text = file.read_text(encoding="utf-8")
-    if problems := list(_unwritable(file.name, before, text)):
+    yaml, document = opened(file)
+    if problems := list(_unwritable(file.name, before, file.read_text(encoding="utf-8"))):
         raise StackError(problems)
-    yaml = YAML()
-    yaml.preserve_quotes = True
-    yaml.width = 120
-    # indentation of the stack files: lists are indented by two
-    yaml.indent(mapping=2, sequence=4, offset=2)
-    document: Any = yaml.load(text)
     platform: Any = document["config"][f"{PROJECT}:{KEY}"]
     change(platform)
     parse(json.dumps(platform))
@@ -127,14 +122,34 @@ def rewritten(stack: str, change: Callable[[Any], None], folder: Path = STACKS) 
     return written.getvalue()
 
 
+def opened(file: Path) -> tuple[YAML, Any]:
+    """Return the document of a stack file, and what writes it with its comments.
+
+    Raises:
+        StackError: The file has what cannot be written back, such as a tab before a value.
+    """
+    yaml = YAML()
+    yaml.preserve_quotes = True
+    yaml.width = 120
+    # indentation of the stack files: lists are indented by two
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    try:
+        return yaml, yaml.load(file.read_text(encoding="utf-8"))
+    except YAMLError as error:
+        what = " ".join(str(getattr(error, "problem", None) or error).split())
+        mark = getattr(error, "problem_mark", None)
+        where = "" if mark is None else f" in line {mark.line + 1}"
+        rule = "must be YAML that can be written with its comments"
+        raise StackError([InputError(file.name, rule, Bare(f"{what}{where}"))]) from None
+
+
 def _unwritable(file: str, platform: Any, text: str) -> Iterator[InputError]:
     """Yield why models cannot be written to a stack file."""
     layer = platform.get("layer", Layer.ALL.value)
     if layer != Layer.ALL.value:
         rule = "must be all: models and their capacity are in different files otherwise"
         yield InputError("layer", rule, layer)
-    loader: Any = getattr(pyyaml, "CSafeLoader", pyyaml.SafeLoader)
-    for token in pyyaml.scan(text, loader):
+    for token in pyyaml.scan(text, pyyaml.SafeLoader):
         if isinstance(token, pyyaml.AnchorToken):
             rule = "must be without YAML anchors, which could also change what refers to them"
             line = token.start_mark.line + 1

@@ -19,7 +19,7 @@ from gke_inference.clients.rules import (
 from gke_inference.clients.settings import ANONYMOUS
 from gke_inference.front.rules import check_members
 from gke_inference.settings.fields import AUDIENCE
-from gke_inference.sizing.architectures import find_model
+from gke_inference.sizing.shapes import sees
 from infra.plan.clients import generating, replaced_names, team_in
 from infra.rules.certificates import check_certificates
 from infra.stack import (
@@ -175,7 +175,7 @@ def _no_substitute(platform: Platform, clients: Clients, name: str, replaced: st
         yield f"must have at least the context of what it answers for, {other.context}"
     if _has_all_apis(other) and not _has_all_apis(model):
         yield "must serve /v1/responses and /v1/messages, as what it answers for"
-    if _sees(replaced, other) and _sees(name, model) is False:
+    if sees(other.weights, replaced) and sees(model.weights, name) is False:
         yield "must accept images, as what it answers for"
     if unchecked := sorted({*other.guardrails} - {*model.guardrails}):
         yield f"must have the guardrails of what it answers for, also {unchecked[0]}"
@@ -183,12 +183,6 @@ def _no_substitute(platform: Platform, clients: Clients, name: str, replaced: st
 
 def _usd(price: TokenPrice) -> tuple[float, float]:
     return price.input_usd_per_million, price.output_usd_per_million
-
-
-def _sees(name: str, model: Model) -> bool | None:
-    """Return whether a model accepts images, or None where its architecture is unknown."""
-    found = find_model(model.weights, name)
-    return None if found is None else found.is_vision
 
 
 def _has_all_apis(model: Model) -> bool:

@@ -8,8 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
-
+from infra.reading.edit import opened
 from infra.reading.load import KEY, PROJECT, STACKS, parse, platform_of, settings_in
 from infra.stack.problems import StackError
 from scripts.accept.deployed import Deployed, Object
@@ -128,11 +127,7 @@ def write_percent(stack: str, model: str, percent: int, folder: Path = STACKS) -
     """
     file = folder / f"Pulumi.{stack}.yaml"
     platform_of(file)
-    yaml = YAML()
-    yaml.preserve_quotes = True
-    yaml.width = 120
-    yaml.indent(mapping=2, sequence=4, offset=2)
-    document: Any = yaml.load(file.read_text(encoding="utf-8"))
+    yaml, document = opened(file)
     platform: Any = document["config"][f"{PROJECT}:{KEY}"]
     platform["models"][model]["canary"]["percent"] = percent
     parse(json.dumps(platform), partial(settings_in, folder))

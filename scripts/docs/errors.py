@@ -21,7 +21,7 @@ Unless a message says otherwise, nothing was changed. Commands exit with a [code
 For the errors that clients of the endpoint get, see [API errors](../api-errors.md). For common
 messages with their causes and fixes, see [Troubleshooting](../troubleshooting.md).
 
-Messages that other programs write, such as Pulumi, are not listed.
+Messages from other programs, such as Pulumi, are not listed.
 """
 _KINDS: Final = {
     "Stack files and arguments": ("InputError", "UnknownName"),

@@ -192,6 +192,8 @@ def up(
     preload()
     pushed = SampleWeights(plan, paths) if weights and not is_platform else None
     _deploy(engine, stack, pushed, verbose)
+    if hosts is not None:
+        hosts.close()
     outputs = engine.outputs(stack)
     lead(outputs, paths.ca_bundle)
     endpoint: str = outputs["endpoint"]

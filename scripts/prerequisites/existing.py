@@ -147,14 +147,14 @@ def _firewall(project: Project, network: str) -> Finding:
         if not shut:
             return Finding(subject, name, State.MET, "a firewall rule of the network allows them")
         says = (
-            f"no rule of the network lets {', '.join(map(str, shut))} in by TCP on"
+            f"the rules of the network keep {', '.join(map(str, shut))} out by TCP on"
             f" {', '.join(BACKEND_PORTS)}; whether a firewall policy does is not looked at"
         )
         sources = ",".join(map(str, wanted))
         ports = ",".join(f"tcp:{each}" for each in BACKEND_PORTS)
         command = (
             f"gcloud compute firewall-rules create load-balancing --project={_owner(network)}"
-            f" --network={last(network)} --allow={ports}"
+            f" --network={last(network)} --allow={ports} --priority=900"
             f" --source-ranges={sources}"
         )
         return Finding(subject, name, State.UNSEEN, says, command)

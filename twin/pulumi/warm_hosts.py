@@ -17,7 +17,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -106,7 +106,8 @@ def main(control: socket.socket, modules: Sequence[str]) -> None:
     speed_up_imports()
     language_host.load_sdks()
     for name in modules:
-        importlib.import_module(name)
+        with suppress(Exception):  # the run imports it again, and the engine says why it fails
+            importlib.import_module(name)
     gc.freeze()  # pages stay shared with the hosts
     with control, control.makefile("r") as requests:
         for line in requests:
@@ -117,7 +118,10 @@ def main(control: socket.socket, modules: Sequence[str]) -> None:
                 answer: dict[str, int] = {}
             else:
                 answer = _forked(request["environment"], control)
-            control.sendall(json.dumps(answer).encode() + b"\n")
+            try:
+                control.sendall(json.dumps(answer).encode() + b"\n")
+            except OSError:  # the command was killed meanwhile
+                return
 
 
 def _forked(environment: dict[str, str], control: socket.socket) -> dict[str, int]:
@@ -126,7 +130,7 @@ def _forked(environment: dict[str, str], control: socket.socket) -> dict[str, in
     if pid == 0:
         try:
             os.close(read)
-            control.close()
+            os.close(control.fileno())  # others have files of it, which would keep it open
             _become(environment, write)
         finally:
             os._exit(1)

@@ -143,6 +143,11 @@ def test_settings_of_a_capacity_are_copied_and_not_shared(folder):
             r"Pulumi.prod.yaml must be without YAML anchors, which could also change what refers to"
             r" them, got &long in line \d+",
         ),
+        (
+            "        context: 32768\n        replicas: {min: 1, max: 4, standby: 1}",
+            "        context:\t32768\n        replicas: {min: 1, max: 4, standby: 1}",
+            r"Pulumi.prod.yaml must be YAML that can be written with its comments, got .* in line",
+        ),
     ],
 )
 def test_what_a_choice_cannot_be_written_over_is_refused(folder, old, new, message):

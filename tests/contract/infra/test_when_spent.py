@@ -107,6 +107,15 @@ def test_a_substitute_accepts_images_where_what_it_answers_for_does() -> None:
         platform_with(at("clients", "prices", value=prices), spent={"model": "qwen3-32b"})
 
 
+def test_a_substitute_of_which_nobody_knows_whether_it_accepts_images_is_taken() -> None:
+    prices = {**PRICES, "gemma-3-27b": MORE, "qwen3-32b": CHEAP}
+    weights = at("models", "qwen3-32b", "weights", value="gs://acme-prod-models/gemma-4-31b-it")
+    platform = platform_with(
+        at("clients", "prices", value=prices), weights, spent={"model": "qwen3-32b"}
+    )
+    assert platform.clients.teams["shop"].when_spent.model == "qwen3-32b"
+
+
 def test_a_substitute_has_the_context_of_what_it_answers_for() -> None:
     price = at("clients", "prices", "llama-3.3-70b", value=MORE)
     with pytest.raises(StackError, match="least the context of what it answers for, 65536"):

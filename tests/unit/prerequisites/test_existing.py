@@ -296,7 +296,7 @@ def test_a_network_of_the_own_project_needs_no_grants(google: FakeGoogle) -> Non
             RULES,
             {"items": []},
             "firewall rule",
-            "no rule of the network lets 35.191.0.0/16, 130.211.0.0/22, 10.2.0.0/23 in by TCP on"
+            "the rules of the network keep 35.191.0.0/16, 130.211.0.0/22, 10.2.0.0/23 out by TCP on"
             f" {', '.join(BACKEND_PORTS)}; whether a firewall policy does is not looked at",
         ),
         (XPN, {"name": "other"}, "Shared VPC", "is a service project of other; must be of "),

@@ -27,7 +27,7 @@ _MODULES = re.compile(r"pulumi_(gcp|kubernetes)\.\w.*")
 _TAG = "annotations"
 """Ending of the bytecode files beside those of the interpreter: `compute.cpython-311.opt-…`."""
 _HEADER = struct.Struct("<4sLL")
-"""Header of a bytecode file: magic number, time of change and size of the source (PEP 3147)."""
+"""Header of these files: magic number of the interpreter, time of change and size of the source."""
 _MASK = 0xFFFFFFFF
 
 

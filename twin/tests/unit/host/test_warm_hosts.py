@@ -5,6 +5,7 @@ import json
 import os
 import socket
 from concurrent import futures
+from contextlib import closing
 from typing import Any
 
 import grpc
@@ -117,6 +118,14 @@ def test_an_interrupt_at_the_terminal_reaches_neither_the_process_nor_its_hosts(
     with hosts.host({}) as port:
         told = _run(port, tmp_path / "grouped", monitor)
     assert os.getpgid(hosts._process.pid) == told["group"] == hosts._process.pid
+
+
+def test_a_module_that_cannot_be_imported_is_left_to_the_program(tmp_path):
+    with (
+        closing(WarmHosts(tmp_path, os.environ, ["no_such_module"])) as made,
+        made.host({}) as port,
+    ):
+        _connect(port)
 
 
 def test_that_the_process_is_gone_is_said(tmp_path):

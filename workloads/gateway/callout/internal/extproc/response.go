@@ -319,11 +319,17 @@ func (e *exchange) outcome(isComplete bool) string {
 	}
 }
 
-func (e *exchange) count(outcome string, used openai.Usage, cost limits.Cost) {
-	team, model := e.caller.Team, e.request.Model
+// labels returns the team and the model of an exchange in metrics.
+func (e *exchange) labels() (team, model string) {
+	team, model = e.caller.Team, e.request.Model
 	if model != "" && !e.config.Names(model) {
 		model = otherModel // limits metric cardinality: the client chose this name
 	}
+	return team, model
+}
+
+func (e *exchange) count(outcome string, used openai.Usage, cost limits.Cost) {
+	team, model := e.labels()
 	e.Metrics.Requests.WithLabelValues(team, model, outcome).Inc()
 	if e.isStalled {
 		e.Metrics.Stalled.WithLabelValues(team, model).Inc()

@@ -28,6 +28,7 @@ func (e *exchange) awaitPiece() {
 		e.deadline.Reset(e.config.StreamIdle)
 	case e.isStream && e.answer.HasBegun():
 		e.isStreaming = true
+		e.Metrics.Stalled.WithLabelValues(e.labels()) // an increase is not seen of a series that begins with it
 		e.deadline = time.NewTimer(e.config.StreamIdle)
 	}
 }

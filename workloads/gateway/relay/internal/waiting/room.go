@@ -32,8 +32,8 @@ const (
 	// the gateway close connections without bytes.
 	Interval = 10 * time.Second
 	// Silence is how long a request waits that is no stream, and so gets no byte meanwhile: Envoy, of which the load
-	// balancer is made, ends a request after 5 minutes without one (stream_idle_timeout).
-	Silence = 280 * time.Second
+	// balancer is made, ends a request after 5 minutes without one (stream_idle_timeout). The rest is for the answer.
+	Silence = 240 * time.Second
 	// lookInterval is the time between two looks for an engine, as often as engines are read.
 	lookInterval = 200 * time.Millisecond
 	// connectTimeout is how long an engine has to accept a connection before another is tried.
