@@ -46,5 +46,5 @@ def test_events_in_time_keep_a_stream_open(world):
     answer = world.ask(body, bearer("ada"))
     assert answer.body.count(b"data: {") == 4
     assert answer.body.endswith(b"data: [DONE]\n\n")
-    # it is there before a stream stalls: Prometheus sees no increase of a series that begins with it
+    # it is there before a stream stalls: Prometheus sees no increase of a series that begins so
     assert world.metric('callout_stalled_streams_total{model="llama"') == 0
