@@ -24,6 +24,7 @@ from twin.cluster import lifecycle as clusters
 from twin.host import processes
 from twin.host.inherited import LEAST_OPEN_FILES, open_files
 from twin.host.paths import TwinPaths
+from twin.pulumi import speedups
 from twin.pulumi.environment import process_environment, pulumi_environment
 from twin.pulumi.official import OfficialPlugins, find_official
 from twin.pulumi.warm_hosts import WarmHosts
@@ -149,12 +150,13 @@ class Engine(PulumiCli):
     @contextmanager
     def attached(self, command: str, environment: Mapping[str, str]) -> Generator[dict[str, str]]:
         """Attach a run of the CLI to a language host that has loaded what programs import."""
-        if command not in PROGRAMS or not self._has_hosts:
+        environment = {**os.environ, **self.environment, **environment}
+        if command not in PROGRAMS or not self._has_hosts or not speedups.are_on(environment):
             yield {}
             return
         if self._hosts is None:
             self._hosts = program_hosts(self.paths)
-        with self._hosts.host({**os.environ, **self.environment, **environment}) as port:
+        with self._hosts.host(environment) as port:
             yield {"PULUMI_DEBUG_LANGUAGES": f"python:{port}"}
 
     def ensure_stack(self, name: str) -> None:

@@ -91,6 +91,14 @@ def test_other_commands_and_official_plugins_have_no_host(
     assert hosts.environments == []
 
 
+def test_the_switch_of_the_patches_leaves_the_host_to_the_engine(tmp_path, monkeypatch, runs):
+    hosts = Hosts()
+    off = {"GKE_INFERENCE_NO_SPEEDUPS": "1"}
+    engine_of(tmp_path, monkeypatch, hosts).run("preview", "-s", "local", environment=off)
+    assert ATTACHED not in runs[0]
+    assert hosts.environments == []
+
+
 def test_hosts_are_started_for_the_first_program_and_kept_for_the_next(tmp_path, monkeypatch, runs):
     made: list[Hosts] = []
 

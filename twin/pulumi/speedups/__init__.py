@@ -4,6 +4,7 @@ They are optional: `GKE_INFERENCE_NO_SPEEDUPS=1` runs every program on the unpat
 """
 
 import os
+from collections.abc import Mapping
 
 from twin.pulumi.speedups.sdk_annotations import postpone_annotations
 from twin.pulumi.speedups.sdk_parts import load_by_parts
@@ -15,9 +16,9 @@ OFF = "GKE_INFERENCE_NO_SPEEDUPS"
 """The variable that disables them; empty and `0` leave them enabled."""
 
 
-def are_on() -> bool:
-    """Return whether the SDKs are patched."""
-    return os.environ.get(OFF, "") in {"", "0"}
+def are_on(environment: Mapping[str, str] = os.environ) -> bool:
+    """Return whether the SDKs are patched in a process with these variables."""
+    return environment.get(OFF, "") in {"", "0"}
 
 
 def speed_up_imports() -> None:
