@@ -21,6 +21,7 @@ import yaml
 from infra.reading.load import EngineLoader
 from infra.reading.variants import with_delivered
 from infra.stack.problems import StackError
+from scripts.shared.engine import PROGRAMS
 from scripts.shared.platform_state import seed_platform, write_state
 from scripts.shared.preview_states import preview_errors
 from scripts.shared.scratch_project import backend, scratch_project
@@ -44,8 +45,6 @@ _CLI = {
     "PULUMI_SKIP_CHECKPOINTS": "true",
 }
 _LAST_LINES = 15
-_PROGRAMS = ("preview", "up")
-"""Commands that run the project's program."""
 
 
 class RunError(Exception):
@@ -83,7 +82,7 @@ class Runner:
             "PYTHONPATH": str(checkout / "components"),
         }
         argv = ["pulumi", *arguments, "--non-interactive", "--color", "never"]
-        if self.hosts is None or arguments[0] not in _PROGRAMS:
+        if self.hosts is None or arguments[0] not in PROGRAMS:
             return self._run(argv, project, environment)
         with self.hosts.host(environment) as port:
             attached = {"PULUMI_DEBUG_LANGUAGES": f"python:{port}"}

@@ -13,7 +13,7 @@ import runpy
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from concurrent import futures
 from contextlib import suppress
 from pathlib import Path
@@ -196,9 +196,14 @@ def _forget_others(folder: Path) -> None:
     """Unload the modules of the package of a program that another checkout has."""
     loaded = sys.modules.get(folder.name)
     if loaded is not None and folder != Path(loaded.__file__ or "").resolve().parent:
-        for name in list(sys.modules):
-            if name.partition(".")[0] == folder.name:
-                del sys.modules[name]
+        forget({folder.name})
+
+
+def forget(packages: Container[str]) -> None:
+    """Unload all modules of packages, so that the next import finds those of another folder."""
+    for name in list(sys.modules):
+        if name.partition(".")[0] in packages:
+            del sys.modules[name]
 
 
 def load_sdks() -> None:

@@ -159,10 +159,7 @@ def forget_packages(folders: Iterable[str]) -> None:
     The process has loaded parts of `gke_inference` from its own checkout. Without this, a program
     would get every module of that package from there.
     """
-    packages = {path.name for folder in folders for path in Path(folder).glob("*/")}
-    for name in list(sys.modules):
-        if name.partition(".")[0] in packages:
-            del sys.modules[name]
+    language_host.forget({path.name for folder in folders for path in Path(folder).glob("*/")})
 
 
 if __name__ == "__main__":

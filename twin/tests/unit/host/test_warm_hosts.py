@@ -24,7 +24,7 @@ import json, os, sys
 from pathlib import Path
 import gke_inference.catalogue
 told = {"word": os.environ.get("WORD"), "home": os.environ.get("HOME"), "path": sys.path[:3],
-        "parent": os.getppid(), "group": os.getpgid(0),
+        "infra": "infra" in sys.modules, "parent": os.getppid(), "group": os.getpgid(0),
         "sdk": "pulumi_gcp.compute._inputs" in sys.modules,
         "catalogue": gke_inference.catalogue.__file__}
 Path("told.json").write_text(json.dumps(told))
@@ -118,6 +118,15 @@ def test_an_interrupt_at_the_terminal_reaches_neither_the_process_nor_its_hosts(
     with hosts.host({}) as port:
         told = _run(port, tmp_path / "grouped", monitor)
     assert os.getpgid(hosts._process.pid) == told["group"] == hosts._process.pid
+
+
+def test_a_program_of_another_checkout_does_not_get_the_modules_of_this_one(monitor, tmp_path):
+    with closing(WarmHosts(tmp_path, os.environ, ["infra"])) as made:
+        found: dict[str, bool] = {}
+        for folder in ("infra", "floor"):
+            with made.host(os.environ) as port:
+                found[folder] = _run(port, tmp_path / folder, monitor)["infra"]
+    assert found == {"infra": False, "floor": True}
 
 
 def test_a_module_that_cannot_be_imported_is_left_to_the_program(tmp_path):
