@@ -107,5 +107,6 @@ def known_series(
     if is_recording:
         write(stack, part)
     now, then = labels_of([part]), labels_of([recorded().get(stack, {})])
-    stale = {name for name in now if name in names and not now[name] <= then.get(name, set())}
-    assert stale == set(), "run this test with --record-series"
+    stale = {name: now[name] - then.get(name, set()) for name in now if name in names}
+    unknown = {name: sorted(labels) for name, labels in stale.items() if labels}
+    assert unknown == {}, f"run this test with --record-series: these labels are new: {unknown}"
