@@ -108,8 +108,7 @@ def _platform(engine: PulumiCli, stack: str) -> Generator[dict[str, str]]:
 
 def _on_twin(stack: str, *, official: bool) -> Engine:
     paths, plugins = TwinPaths.default(), official_to_preview(official)
-    hosts = None if official else program_hosts(paths)
-    engine = Engine(paths, official=plugins, hosts=hosts)
+    engine = Engine(paths, official=plugins, hosts=program_hosts(paths, plugins))
     engine.ensure_stack(stack)
     return engine
 

@@ -99,7 +99,7 @@ def render(
     check_targets(plan, stack, git, oci, sign)
     signer = None if sign is None else signer_of(sign, _connect)
     paths, plugins = TwinPaths.default(), official_to_preview(official)
-    hosts = None if official else program_hosts(paths)
+    hosts = program_hosts(paths, plugins)
     if check:
         ensure_tools("cluster")  # the API server that checks
     engine = Engine(paths, official=plugins, hosts=hosts)

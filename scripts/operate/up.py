@@ -178,7 +178,7 @@ def up(
         check_client(plan, model)
     if not is_platform and not os.environ.get(KEY_VARIABLE):
         check_apps(plan, names_of(plan, plan.platform.models))
-    hosts = None if official else program_hosts(paths)
+    hosts = program_hosts(paths, plugins)
     _obtain_tools(plan)
     engine = _prepared(Engine(paths, speed, plugins, hosts), stack)
     check_platform_is_up(engine, stack)

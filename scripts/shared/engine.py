@@ -3,8 +3,9 @@
 import json
 import os
 import socket
+import subprocess
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from signal import Signals
@@ -47,15 +48,54 @@ OfficialOption = Annotated[
 ]
 
 
-def program_hosts(paths: TwinPaths) -> WarmHosts:
-    """Start to load what programs import; the sooner, the less the run waits for it.
+def program_hosts(paths: TwinPaths, official: OfficialPlugins | None) -> WarmHosts | None:
+    """Start to load what this repository's program imports; the sooner, the less a run waits.
 
     What programs print goes to standard error, because the engine does not read it.
     """
+    return language_hosts(paths, official, _MODULES, _STANDARD_ERROR)
+
+
+def language_hosts(
+    paths: TwinPaths,
+    official: OfficialPlugins | None,
+    modules: Sequence[str] = (),
+    output: int = subprocess.DEVNULL,
+) -> WarmHosts | None:
+    """Start to load the SDKs for runs of programs; None if the official language host runs them.
+
+    Args:
+        paths: Paths of the twin.
+        official: Plugins that replace the twin's own.
+        modules: Modules that programs import, to load after the SDKs.
+        output: File descriptor for what programs print.
+    """
+    if official is not None:
+        return None
     folder = paths.root / "hosts"
     folder.mkdir(parents=True, exist_ok=True)
-    environment = {**os.environ, **process_environment(paths)}
-    return WarmHosts(folder, environment, _MODULES, _STANDARD_ERROR)
+    return WarmHosts(folder, {**os.environ, **process_environment(paths)}, modules, output)
+
+
+@contextmanager
+def attached_to(
+    hosts: WarmHosts | None, command: str, environment: Mapping[str, str]
+) -> Generator[dict[str, str]]:
+    """Yield the variables with which a run of the CLI uses one of these language hosts.
+
+    They are empty if the CLI starts its own host: there is none here, the command runs no program,
+    or the run is without patches of the SDKs, which the hosts have.
+
+    Args:
+        hosts: Language hosts.
+        command: First argument of the CLI.
+        environment: All variables of the run.
+    """
+    if hosts is None or command not in PROGRAMS or not speedups.are_on(environment):
+        yield {}
+        return
+    with hosts.host(environment) as port:
+        yield {"PULUMI_DEBUG_LANGUAGES": f"python:{port}"}
 
 
 def check_stack(name: str) -> None:
@@ -144,20 +184,17 @@ class Engine(PulumiCli):
         ensure_tools("engine", *(["cluster"] if clusters.folders(paths) else []))
         self.paths = paths
         super().__init__(pulumi_environment(paths, start_daemon(paths, speed), official))
+        self._official = official
         self._hosts = hosts
-        self._has_hosts = official is None
 
     @contextmanager
     def attached(self, command: str, environment: Mapping[str, str]) -> Generator[dict[str, str]]:
         """Attach a run of the CLI to a language host that has loaded what programs import."""
         environment = {**os.environ, **self.environment, **environment}
-        if command not in PROGRAMS or not self._has_hosts or not speedups.are_on(environment):
-            yield {}
-            return
-        if self._hosts is None:
-            self._hosts = program_hosts(self.paths)
-        with self._hosts.host(environment) as port:
-            yield {"PULUMI_DEBUG_LANGUAGES": f"python:{port}"}
+        if self._hosts is None and command in PROGRAMS and speedups.are_on(environment):
+            self._hosts = program_hosts(self.paths, self._official)
+        with attached_to(self._hosts, command, environment) as variables:
+            yield variables
 
     def ensure_stack(self, name: str) -> None:
         """Create the stack if it does not exist, and clear the leftovers of a killed run.

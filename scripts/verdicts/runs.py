@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Generator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -21,7 +21,7 @@ import yaml
 from infra.reading.load import EngineLoader
 from infra.reading.variants import with_delivered
 from infra.stack.problems import StackError
-from scripts.shared.engine import PROGRAMS
+from scripts.shared.engine import attached_to, language_hosts
 from scripts.shared.platform_state import seed_platform, write_state
 from scripts.shared.preview_states import preview_errors
 from scripts.shared.scratch_project import backend, scratch_project
@@ -30,7 +30,7 @@ from scripts.terminal.console import one_line
 from scripts.verdicts.checkouts import Checkout
 from twin import daemon
 from twin.host.paths import TwinPaths
-from twin.pulumi.environment import process_environment, pulumi_environment
+from twin.pulumi.environment import pulumi_environment
 from twin.pulumi.official import OfficialPlugins
 from twin.pulumi.recording import ENDPOINT as RECORDED_ENDPOINT
 from twin.pulumi.recording import recording
@@ -82,11 +82,8 @@ class Runner:
             "PYTHONPATH": str(checkout / "components"),
         }
         argv = ["pulumi", *arguments, "--non-interactive", "--color", "never"]
-        if self.hosts is None or arguments[0] not in PROGRAMS:
-            return self._run(argv, project, environment)
-        with self.hosts.host(environment) as port:
-            attached = {"PULUMI_DEBUG_LANGUAGES": f"python:{port}"}
-            return self._run(argv, project, {**environment, **attached})
+        with attached_to(self.hosts, arguments[0], environment) as more:
+            return self._run(argv, project, {**environment, **more})
 
     def _run(
         self, argv: list[str], project: Path, environment: dict[str, str]
@@ -117,7 +114,8 @@ def runner(official: OfficialPlugins | None = None) -> Generator[Runner]:
     with tempfile.TemporaryDirectory(prefix="gke-inference-verdict-") as folder:
         paths = TwinPaths(Path(folder))
         daemon.prepare(paths)
-        with _hosts(paths, official) as hosts, recording(paths) as ports:
+        hosts = language_hosts(paths, official)  # a side's own modules are loaded by its runs
+        with nullcontext() if hosts is None else closing(hosts), recording(paths) as ports:
             environment = {**pulumi_environment(paths, ports, official), **_CLI}
             collects = gc.isenabled()
             gc.disable()  # states are read once and kept: this saves a third of the time
@@ -126,18 +124,6 @@ def runner(official: OfficialPlugins | None = None) -> Generator[Runner]:
             finally:
                 if collects:
                     gc.enable()
-
-
-@contextmanager
-def _hosts(paths: TwinPaths, official: OfficialPlugins | None) -> Generator[WarmHosts | None]:
-    """Yield language hosts with the SDKs loaded; none if the official one is used."""
-    if official is not None:
-        yield None
-        return
-    empty = paths.root / "hosts"
-    empty.mkdir()
-    with closing(WarmHosts(empty, {**os.environ, **process_environment(paths)})) as hosts:
-        yield hosts
 
 
 @dataclass(frozen=True)

@@ -79,16 +79,18 @@ def test_an_update_whose_progress_is_shown_attaches_too(tmp_path, monkeypatch, r
     assert hosts.open == 0
 
 
-@pytest.mark.parametrize(
-    ("command", "official"), [("destroy", None), ("stack", None), ("up", object())]
-)
-def test_other_commands_and_official_plugins_have_no_host(
-    tmp_path, monkeypatch, runs, command, official
-):
+@pytest.mark.parametrize("command", ["destroy", "stack"])
+def test_other_commands_have_no_host(tmp_path, monkeypatch, runs, command):
     hosts = Hosts()
-    engine_of(tmp_path, monkeypatch, hosts, official).run(command, "-s", "local")
-    assert ATTACHED not in runs[0] or not runs[0][ATTACHED]
+    engine_of(tmp_path, monkeypatch, hosts).run(command, "-s", "local")
+    assert ATTACHED not in runs[0]
     assert hosts.environments == []
+
+
+def test_official_plugins_have_no_host(tmp_path, monkeypatch, runs):
+    monkeypatch.setattr(engine_module, "WarmHosts", lambda *_: pytest.fail("hosts were started"))
+    engine_of(tmp_path, monkeypatch, None, object()).run("up", "-s", "local")
+    assert ATTACHED not in runs[0]
 
 
 def test_the_switch_of_the_patches_leaves_the_host_to_the_engine(tmp_path, monkeypatch, runs):
@@ -102,7 +104,7 @@ def test_the_switch_of_the_patches_leaves_the_host_to_the_engine(tmp_path, monke
 def test_hosts_are_started_for_the_first_program_and_kept_for_the_next(tmp_path, monkeypatch, runs):
     made: list[Hosts] = []
 
-    def start(_paths):
+    def start(_paths, _official):
         made.append(Hosts())
         return made[-1]
 
