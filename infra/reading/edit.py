@@ -16,7 +16,7 @@ from ruamel.yaml.error import YAMLError
 from gke_inference.catalogue.engines import DEFAULT_ENGINE
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.problems import join
-from infra.reading.load import KEY, PROJECT, STACKS, parse, platform_of
+from infra.reading.load import KEY, PROJECT, STACKS, parse, platform_in, text_of
 from infra.stack import Layer
 from infra.stack.problems import StackError
 
@@ -109,10 +109,11 @@ def rewrite(stack: str, change: Callable[[Any], None], folder: Path = STACKS) ->
 
 def rewritten(stack: str, change: Callable[[Any], None], folder: Path = STACKS) -> str:
     """Return the text of a stack file after a change: see `rewrite`."""
-    file = folder / f"Pulumi.{stack}.yaml"
-    before = platform_of(file)  # report file errors as every other command does
-    yaml, document = opened(file)
-    if problems := list(_unwritable(file.name, before, file.read_text(encoding="utf-8"))):
+    file = f"Pulumi.{stack}.yaml"
+    text = text_of(folder / file)
+    before = platform_in(text, file)  # report errors of the file as every other command does
+    yaml, document = opened(text, file)
+    if problems := list(_unwritable(file, before, text)):
         raise StackError(problems)
     platform: Any = document["config"][f"{PROJECT}:{KEY}"]
     change(platform)
@@ -122,11 +123,15 @@ def rewritten(stack: str, change: Callable[[Any], None], folder: Path = STACKS) 
     return written.getvalue()
 
 
-def opened(file: Path) -> tuple[YAML, Any]:
+def opened(text: str, file: str) -> tuple[YAML, Any]:
     """Return the document of a stack file, and what writes it with its comments.
 
+    Args:
+        text: Content of the file.
+        file: Name of the file, for errors.
+
     Raises:
-        StackError: The file has what cannot be written back, such as a tab before a value.
+        StackError: The text has what cannot be written back, such as a tab before a value.
     """
     yaml = YAML()
     yaml.preserve_quotes = True
@@ -134,13 +139,13 @@ def opened(file: Path) -> tuple[YAML, Any]:
     # indentation of the stack files: lists are indented by two
     yaml.indent(mapping=2, sequence=4, offset=2)
     try:
-        return yaml, yaml.load(file.read_text(encoding="utf-8"))
+        return yaml, yaml.load(text)
     except YAMLError as error:
         what = " ".join(str(getattr(error, "problem", None) or error).split())
         mark = getattr(error, "problem_mark", None)
         where = "" if mark is None else f" in line {mark.line + 1}"
         rule = "must be YAML that can be written with its comments"
-        raise StackError([InputError(file.name, rule, Bare(f"{what}{where}"))]) from None
+        raise StackError([InputError(file, rule, Bare(f"{what}{where}"))]) from None
 
 
 def _unwritable(file: str, platform: Any, text: str) -> Iterator[InputError]:

@@ -263,19 +263,43 @@ def platform_of(path: Path) -> Any:
     Raises:
         StackError: The file cannot be read, is no YAML, or has no such entry.
     """
+    return platform_in(text_of(path), path.name)
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a stack file.
+
+    Raises:
+        StackError: The file cannot be read.
+    """
     try:
-        text = _accepted(path.read_text(encoding="utf-8"), WITHIN, path.name)
-        document: Any = deepcopy(_document(text))
+        return path.read_text(encoding="utf-8")
     except FileNotFoundError:
         name = path.name.removeprefix("Pulumi.").removesuffix(".yaml")
         raise StackError([one_of("stack", name, stack_names(path.parent))]) from None
     except OSError as error:
         raise StackError([InputError(path.name, f"cannot be read: {unread(error)}")]) from None
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
+    except UnicodeDecodeError as error:
         raise StackError([InputError(path.name, f"is not YAML: {yaml_problem(error)}")]) from None
+
+
+def platform_in(text: str, file: str) -> Any:
+    """Return the unvalidated value of `gke-inference:platform` in the text of a stack file.
+
+    Args:
+        text: Content of the file.
+        file: Name of the file, for errors and warnings.
+
+    Raises:
+        StackError: The text is no YAML, or has no such entry.
+    """
+    try:
+        document: Any = deepcopy(_document(_accepted(text, WITHIN, file)))
+    except yaml.YAMLError as error:
+        raise StackError([InputError(file, f"is not YAML: {yaml_problem(error)}")]) from None
     config: Any = document.get("config") if isinstance(document, dict) else None
     if not isinstance(config, dict) or f"{PROJECT}:{KEY}" not in config:
-        raise StackError([InputError(path.name, f"must have config: {PROJECT}:{KEY}:")])
+        raise StackError([InputError(file, f"must have config: {PROJECT}:{KEY}:")])
     return config[f"{PROJECT}:{KEY}"]
 
 

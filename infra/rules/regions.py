@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from itertools import combinations
 
-from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.accelerators import region_of
+from gke_inference.catalogue.input_error import Bare, InputError, shown
 from gke_inference.catalogue.machine_types import general_machine_types, is_general
 from gke_inference.catalogue.problems import join, repeated, suggest
 from gke_inference.cluster.rules import (
@@ -24,11 +25,13 @@ from infra.stack.regions import SystemPool
 def check_zones(platform: Platform) -> Iterator[InputError]:
     """Yield the zones of regions that are not theirs, and those listed twice."""
     for name, region in platform.regions.items():
-        for at, zone in enumerate(region.zones):
-            if zone.rpartition("-")[0] != name:
-                message = f"must be a zone of {name}"
-                yield InputError(join("regions", name, "zones", at), message, zone)
-        yield from repeated(join("regions", name, "zones"), region.zones, "a zone")
+        path = join("regions", name, "zones")
+        others = {at: zone for at, zone in enumerate(region.zones) if region_of(zone) != name}
+        if others:  # one mistake, even where it is in every zone, as in a copied region
+            first, *more = others.values()
+            value = Bare(", ".join(map(shown, others.values()))) if more else first
+            yield InputError(join(path, min(others)), f"must be a zone of {name}", value)
+        yield from repeated(path, region.zones, "a zone")
 
 
 def check_regions(platform: Platform) -> Iterator[InputError]:

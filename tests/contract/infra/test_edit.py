@@ -2,6 +2,7 @@
 
 import dataclasses
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -47,6 +48,18 @@ def test_a_new_model_is_in_the_stack_and_every_comment_is_kept(folder):
     comments = [line.partition("#")[2] for line in before.splitlines() if "#" in line]
     assert all(comment in after for comment in comments)
     assert len(set(before.splitlines()) - set(after.splitlines())) <= 5
+
+
+def test_a_change_is_made_from_one_reading_of_the_file(folder, monkeypatch):
+    read_text, readings = Path.read_text, []
+
+    def counted(file, *args, **options):
+        readings.append(file.name)
+        return read_text(file, *args, **options)
+
+    monkeypatch.setattr(Path, "read_text", counted)
+    write_model("prod", "mistral-nemo-12b", PLACEMENT, folder)
+    assert readings.count("Pulumi.prod.yaml") == 1
 
 
 def test_a_model_that_is_there_keeps_its_other_words(folder):
