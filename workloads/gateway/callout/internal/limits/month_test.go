@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"slices"
 	"sort"
 	"strconv"
 	"testing"
@@ -250,8 +249,7 @@ type day struct {
 	refused  int
 	answered int
 	problems []string
-	isBusy   []bool
-	changed  time.Time // when a request or a fault last changed something
+	isBehind []bool // whether a replica has yet to read what another one told
 }
 
 const (
@@ -269,7 +267,7 @@ func TestBudgetsAreExactThroughADayOfFaults(t *testing.T) {
 }
 
 func aDay(t *testing.T, seed uint64) {
-	d := &day{cloud: newCloud(t, 3), choose: rand.New(rand.NewPCG(seed, 33)), lives: make([]int, 3), backs: make([]time.Time, 3), isBusy: make([]bool, 3)}
+	d := &day{cloud: newCloud(t, 3), choose: rand.New(rand.NewPCG(seed, 33)), lives: make([]int, 3), backs: make([]time.Time, 3), isBehind: make([]bool, 3)}
 	d.settled = make([]int64, dayTeams)
 	for team := range dayTeams {
 		d.names = append(d.names, fmt.Sprintf("team-%d", team))
@@ -320,8 +318,9 @@ func (d *day) run() {
 				d.backs[replica] = d.now.Add(time.Duration(5+d.choose.IntN(15)) * time.Second)
 			}
 			if back := d.backs[replica]; !back.IsZero() && !back.After(d.now) {
-				d.backs[replica], d.changed = time.Time{}, d.now
+				d.backs[replica] = time.Time{}
 				d.begin(replica)
+				d.fallBehind()
 			}
 		}
 		if d.choose.IntN(10_800) == 0 && storeBack.IsZero() { // every three hours
@@ -330,8 +329,9 @@ func (d *day) run() {
 			storeBack = d.now.Add(time.Duration(5+d.choose.IntN(35)) * time.Second)
 		}
 		if !storeBack.IsZero() && !storeBack.After(d.now) {
-			storeBack, d.changed = time.Time{}, d.now
+			storeBack = time.Time{}
 			d.server.SetError("")
+			d.fallBehind()
 		}
 		for len(waiting) > 0 && !waiting[0].at.After(d.now) {
 			one := waiting[0]
@@ -344,20 +344,10 @@ func (d *day) run() {
 			}
 		}
 		flying = d.end(flying)
-		for replica, one := range d.replicas {
-			isRenewed := second%5 == 0 && len(one.inFlight) > 0
-			d.isBusy[replica] = d.backs[replica].IsZero() && (isRenewed || len(one.pending)+len(one.copies.changed) > 0)
-		}
-		// a second in which replicas have nothing to tell each other changes nothing
-		if slices.Contains(d.isBusy, true) || d.now.Before(d.changed.Add(2*time.Second)) {
-			for replica, one := range d.replicas {
-				if d.backs[replica].IsZero() {
-					one.Catch(context.Background())
-				}
+		for replica := range d.replicas {
+			if d.backs[replica].IsZero() {
+				d.catch(replica, second%5 == 0)
 			}
-		}
-		if slices.Contains(d.isBusy, true) {
-			d.changed = d.now
 		}
 	}
 	d.server.SetError("")
@@ -368,6 +358,27 @@ func (d *day) run() {
 	}
 	if len(waiting)+len(flying) > 0 {
 		d.problems = append(d.problems, "requests were never answered")
+	}
+}
+
+// catch lets a replica renew its reservations, and exchange ledgers where there is something to tell or to read.
+func (d *day) catch(replica int, isTime bool) {
+	one := d.replicas[replica]
+	tells := len(one.pending)+len(one.copies.changed) > 0
+	if !tells && !d.isBehind[replica] && (!isTime || len(one.inFlight) == 0) {
+		return // it would change nothing
+	}
+	one.Catch(context.Background())
+	if tells {
+		d.fallBehind()
+	}
+	d.isBehind[replica] = !one.copies.readUntil.Equal(d.now)
+}
+
+// fallBehind notes that every replica has something to read.
+func (d *day) fallBehind() {
+	for replica := range d.isBehind {
+		d.isBehind[replica] = true
 	}
 }
 
