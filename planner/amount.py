@@ -47,11 +47,13 @@ def always(quantity: float) -> Count:
 
 
 class Missing(NamedTuple):
-    """Something that costs money, and has no published price or an unverified one."""
+    """Something that costs money, of which the price or the quantity is unknown or a guess."""
 
     what: str
     region: str
     """Or zone; empty for the whole project."""
+    option: str = ""
+    """Option of `cost` that states the quantity, where that is what is unknown."""
 
     def __str__(self) -> str:
         """Return it as text: `nvidia-l4 x1 spot in us-east4`."""
@@ -60,7 +62,7 @@ class Missing(NamedTuple):
 
 @dataclass(frozen=True)
 class Amount:
-    """An amount in dollars, with the items that have no price and those whose price is a guess.
+    """An amount in dollars, with the items that are not in it and those whose price is a guess.
 
     Sums and maxima exclude every item that one of their parts excludes, and are unverified if one
     of their parts is.
@@ -150,6 +152,11 @@ def without_price(what: str, region: str) -> Amount:
     return Amount(0.0, (Missing(what, region),))
 
 
+def without_quantity(what: str, region: str, option: str) -> Amount:
+    """Return the amount for an item of unknown quantity, which an option of `cost` states."""
+    return Amount(0.0, (Missing(what, region, option),))
+
+
 def priced(usd: float, what: str, region: str, *, is_verified: bool) -> Amount:
     """Return dollars at a price as an amount.
 
@@ -165,11 +172,20 @@ def priced(usd: float, what: str, region: str, *, is_verified: bool) -> Amount:
 
 
 def missing_lines(missing: Iterable[Missing]) -> list[str]:
-    """Return one line for each item without a price, with its regions."""
-    return [
+    """Return one line for each item that is not in totals, with its regions and the reason."""
+    every = tuple(missing)
+    unpriced = [one for one in every if not one.option]
+    lines = [
         f"no published price here for {item}: not in these totals"
-        for item in missing_items(missing)
+        for item in missing_items(unpriced)
     ]
+    for option in sorted({one.option for one in every if one.option}):
+        unknown = [one for one in every if one.option == option]
+        lines += [
+            f"unknown quantity of {item}: not in these totals without {option}"
+            for item in missing_items(unknown)
+        ]
+    return lines
 
 
 def price_notes(amounts: Iterable[Amount]) -> list[str]:

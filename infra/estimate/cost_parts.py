@@ -4,7 +4,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from gke_inference.catalogue.platform_prices import UnitPrice, unit_price
-from planner.amount import HOURS_PER_MONTH, Amount, Count, priced, without_price
+from planner.amount import (
+    HOURS_PER_MONTH,
+    Amount,
+    Count,
+    always,
+    priced,
+    without_price,
+    without_quantity,
+)
 
 ACCELERATORS: Final = "accelerators"
 CLUSTER: Final = "cluster"
@@ -33,7 +41,7 @@ class Part:
     expected: Amount
     maximum: Amount
     source: tuple[str, str] | None
-    """Source of the price, with its date, or None if no price is published."""
+    """Source of the price, with its date, or None if it has no amount."""
 
 
 def part(
@@ -60,6 +68,24 @@ def part(
         each * count.maximum,
         None if price is None else (price.source, price.date),
     )
+
+
+def unmeasured(
+    group: str, what: str, region: str, option: str, count: float = 1, *, unit: str = ""
+) -> Part:
+    """Return a part whose quantity an option of `cost` would state.
+
+    Args:
+        group: One of `GROUPS`.
+        what: Description of the item.
+        region: Region that it is billed in.
+        option: The option.
+        count: Number to display, such as of readers.
+        unit: Unit of that number.
+    """
+    amount = without_quantity(what, region, option)
+    quantity = f"{always(count)} {unit}".strip()
+    return Part(group, what, region, quantity, amount, amount, amount, None)
 
 
 def hourly(item: str, region: str, what: str) -> Amount:

@@ -18,7 +18,16 @@ from gke_inference.catalogue.rungs import Rung
 from gke_inference.clients.settings import StoreNodes
 from gke_inference.front.settings import ROUTER_GIB, ROUTER_VCPUS
 from gke_inference.pipelines.settings import DISK_GIB
-from infra.estimate.cost_parts import CLUSTER, NETWORK, Nodes, Part, hourly, listed, part
+from infra.estimate.cost_parts import (
+    CLUSTER,
+    NETWORK,
+    Nodes,
+    Part,
+    hourly,
+    listed,
+    part,
+    unmeasured,
+)
 from infra.estimate.usage import Usage
 from infra.plan import RegionPlan
 from infra.plan.backends import BackendsPlan
@@ -252,7 +261,7 @@ def _pubsub(region: RegionPlan, readers: int, unit: str, usage: Usage) -> Part:
     is not counted here, because clients send small messages together.
     """
     if usage.events_gib is None:
-        return part(CLUSTER, _PUBSUB, region.name, None, always(readers), unit=unit)
+        return unmeasured(CLUSTER, _PUBSUB, region.name, "--events-gib", readers, unit=unit)
     gib = always(2 * readers * usage.events_gib)
     return listed(CLUSTER, _PUBSUB, region.name, "pubsub-throughput", gib, unit=_GIB)
 

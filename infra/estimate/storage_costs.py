@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from gke_inference.catalogue.files.buckets import place_of
 from gke_inference.storage.rules import class_steps
-from infra.estimate.cost_parts import STORAGE, Nodes, Part, listed, part
+from infra.estimate.cost_parts import STORAGE, Nodes, Part, listed, part, unmeasured
 from infra.estimate.usage import Usage
 from infra.plan import RegionPlan
 from infra.plan.cloud_run import RunService
@@ -65,10 +65,10 @@ def storage_parts(
         if size is not None:
             yield listed(STORAGE, what, name, "artifact-registry", always(size), unit=_GIB)
             return
-        yield part(STORAGE, what, name, None, always(1))
+        yield unmeasured(STORAGE, what, name, "--images-gib")
         if images.pull_through is not None:
             what = "images pulled through Artifact Registry"
-            yield part(STORAGE, what, name, None, always(1))
+            yield unmeasured(STORAGE, what, name, "--images-gib")
 
 
 def project_parts(storage: StoragePlan, project: str) -> Iterator[Part]:

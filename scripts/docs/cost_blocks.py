@@ -107,18 +107,20 @@ def _of_month(amount: Amount) -> str:
 
 def _of_part(amount: Amount) -> str:
     if amount.is_unknown:
-        return "no price"
+        return "no price" if any(not each.option for each in amount.missing) else "unknown"
     return f"{_of_month(amount)}{' or more' if amount.missing else ''}"
 
 
 def _unpriced(found: StackCost) -> str:
-    missing = {each.what for each in found.missing}
+    missing = {each.what for each in found.missing if not each.option}
+    unknown = {each.what for each in found.missing if each.option}
     priced = {part.what for part in found.parts if part.maximum.value}
     return "".join(
         f"{said}: {_listed(sorted(names))}. "
         for said, names in (
             ("Without a published price, and in no total", missing - priced),
             ("Included only in part, for lack of a published price", missing & priced),
+            ("Of unknown quantity, and in no total", unknown),
         )
         if names
     )

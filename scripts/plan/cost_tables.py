@@ -114,7 +114,8 @@ def headlines(cost: StackCost, budget: Budget | None) -> Iterator[str]:
     if budget is not None:
         yield budget_line(budget, cost)
     gaps = {
-        "without a published price, not included": len(cost.missing),
+        "without a published price, not included": sum(not one.option for one in cost.missing),
+        "of unknown quantity, not included": sum(bool(one.option) for one in cost.missing),
         f"with an unverified price ({UNVERIFIED_MARK})": len(cost.unverified),
     }
     if any(gaps.values()):

@@ -118,7 +118,7 @@ def of_budget(budget: Budget | None, found: StackCost) -> Iterator[Risk]:
     if expected.missing:
         what = (
             f"The expected cost is {expected:$,.0f} a month, the budget covers ${bought:,.0f}: "
-            "whether it is sufficient is unknown, because prices are not published"
+            "whether it is sufficient is unknown, because some items have no price"
         )
         where = listed(map(str, expected.missing))
         yield Risk(Severity.KNOW, "Budget", what, where, "ask for a quote")
@@ -126,12 +126,16 @@ def of_budget(budget: Budget | None, found: StackCost) -> Iterator[Risk]:
 
 def of_prices(found: StackCost, outdated: dict[str, list[str]]) -> Iterator[Risk]:
     """Yield unpublished and outdated prices."""
-    many = len(found.missing)
-    if many:
-        said = "1 price is" if many == 1 else f"{many} prices are"
-        where = listed(map(str, found.missing))
+    unpriced = [str(one) for one in found.missing if not one.option]
+    if unpriced:
+        said = "1 price is" if len(unpriced) == 1 else f"{len(unpriced)} prices are"
         what = f"{said} not published and not in the totals"
-        yield Risk(Severity.KNOW, "Cost", what, where, "ask for a quote")
+        yield Risk(Severity.KNOW, "Cost", what, listed(unpriced), "ask for a quote")
+    if unknown := [one for one in found.missing if one.option]:
+        what = "Quantities are unknown and not in the totals"
+        options = " ".join(sorted({one.option for one in unknown}))
+        then = f"state them: gke-inference cost {options}"
+        yield Risk(Severity.KNOW, "Cost", what, listed(map(str, unknown)), then)
     for said, sources in outdated.items():
         severity = Severity.FIX if said == "stale" else Severity.KNOW
         what = (

@@ -15,6 +15,7 @@ from planner.amount import (
     price_notes,
     total,
     without_price,
+    without_quantity,
 )
 from planner.choice.cost import amount_of
 
@@ -79,6 +80,15 @@ def test_a_missing_price_is_one_line_for_all_regions_where_it_is_missing() -> No
         "no published price here for a disk in asia-east1, us-east4: not in these totals",
         "no published price here for an image: not in these totals",
         "no published price here for the host of a chip in us-east1: not in these totals",
+    ]
+
+
+def test_an_unknown_quantity_is_not_taken_for_a_missing_price() -> None:
+    images = without_quantity("images", "us-east4", "--images-gib")
+    assert images.is_unknown
+    assert missing_lines((images + Amount(1.0, (DISK,))).missing) == [
+        "no published price here for a disk in us-east4: not in these totals",
+        "unknown quantity of images in us-east4: not in these totals without --images-gib",
     ]
 
 

@@ -148,9 +148,9 @@ def test_what_has_no_published_price_is_a_line_and_no_sign_at_the_figures(made, 
     assert "<dt>maximum</dt><dd>$32,053</dd>" in text
     assert '<p class="figure">$16,129</p>' in text
     assert "$15,768 of it for accelerator machines" in text
-    assert '<a href="#missing">1 price is not published</a>' in text
+    assert '<a href="#missing">1 item has no price here</a>' in text
     named = text.partition('id="missing"><summary>')[2].partition("</details>")[0]
-    assert named.startswith("1 price is not published and not in these totals</summary>")
+    assert named.startswith("1 item has no price here and is not in these totals</summary>")
     assert "<li>Cloud Armor policy in us-central1</li>" in named
     prod = html(
         page(
