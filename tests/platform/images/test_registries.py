@@ -18,7 +18,8 @@ from scripts.images import actions as images_actions
 from scripts.images import files as images_files
 from scripts.images.registry import Registry, RegistryError
 from twin.host.ports import free_port
-from twin.toolchain import ToolError, tool
+from twin.tests.tools import needed
+from twin.toolchain import tool
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(120)]
 REGIONS = ("us-central1", "europe-west4", "asia-northeast1")
@@ -27,10 +28,7 @@ REGIONS = ("us-central1", "europe-west4", "asia-northeast1")
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Any]:
     """Starts registries on loopback; gives their addresses."""
-    try:
-        crane = tool("crane")
-    except ToolError as error:
-        pytest.skip(f"crane: {error}")
+    crane = needed("crane")
     running: list[subprocess.Popen[bytes]] = []
 
     def begin() -> str:

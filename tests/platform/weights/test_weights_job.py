@@ -20,7 +20,8 @@ from twin.providers.gcp.effects import gcs
 from twin.providers.kubernetes import server as kubernetes
 from twin.pulumi.environment import process_environment, pulumi_environment
 from twin.tests.running.plane import control_plane, system_node
-from twin.toolchain import ToolError, tool
+from twin.tests.tools import needed
+from twin.toolchain import tool
 from twin.world.store import Record, Store
 from workloads.engine.weights_manifest import MANIFEST_NAME, Manifest, check_folder
 from workloads.transfer.store import Store as Buckets
@@ -110,11 +111,7 @@ class Deployment:
 
 @pytest.fixture(scope="module")
 def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    for name in ("pulumi", "fake-gcs-server"):
-        try:
-            tool(name)
-        except ToolError as error:
-            pytest.skip(f"{name}: {error}")
+    needed("pulumi", "fake-gcs-server")
     root = tmp_path_factory.mktemp("job")
     planes = control_plane(TwinPaths(root / "twin"), "kwok")
     context = next(planes)

@@ -6,8 +6,6 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
 from twin import daemon
 from twin.cluster import agent as agents
 from twin.cluster.autoscaler.autoscaler import Autoscaler
@@ -21,7 +19,7 @@ from twin.cluster.nodes.disks import DiskProvisioner
 from twin.cluster.nodes.gpu_drivers import GpuDrivers
 from twin.cluster.nodes.interface_networks import InterfaceNetworks
 from twin.host.paths import TwinPaths
-from twin.toolchain import ToolError, tool
+from twin.tests.tools import needed
 
 ZONES = ("us-east5-a", "us-east5-b")
 
@@ -34,11 +32,7 @@ def control_plane(paths: TwinPaths, operator: str, speed: float = 100) -> Iterat
         operator: program that the cluster needs beside its own.
         speed: of the twin.
     """
-    for program in ("etcd", "kube-apiserver", "kwok", operator):
-        try:
-            tool(program)
-        except ToolError as error:
-            pytest.skip(str(error))
+    needed("etcd", "kube-apiserver", "kwok", operator)
     paths.create()
     daemon.prepare(paths)
     paths.settings_file.write_text(json.dumps({"speed": speed}))

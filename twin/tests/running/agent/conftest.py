@@ -19,7 +19,7 @@ from twin.host.paths import TwinPaths
 from twin.host.pki import make_twin_pki
 from twin.tests.eventually import eventually
 from twin.tests.running.agent.objects import node, remove
-from twin.toolchain import ToolError, tool
+from twin.tests.tools import needed
 from twin.wire.kube import Kube
 
 JsonObject = dict[str, Any]
@@ -54,11 +54,7 @@ class Agent:
 
 @pytest.fixture(scope="package")
 def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterContext]:
-    for program in ("etcd", "kube-apiserver", "kwok", "epp"):
-        try:
-            tool(program)
-        except ToolError as error:
-            pytest.skip(str(error))
+    needed("etcd", "kube-apiserver", "kwok", "epp")
     paths = TwinPaths(Path(tmp_path_factory.mktemp("twin")))
     paths.create()
     paths.settings_file.write_text(json.dumps({"speed": 200}))

@@ -15,7 +15,7 @@ from twin.providers.gcp.effects import secret_manager, secret_store
 from twin.tests.eventually import eventually
 from twin.tests.running.agent.conftest import Agent
 from twin.tests.running.agent.objects import condition, pod
-from twin.toolchain import ToolError, tool
+from twin.tests.tools import needed
 from twin.wire.kube import Kube
 from twin.world.store import Store, new_record
 
@@ -42,10 +42,7 @@ CONTAINER = {
 @pytest.fixture(name="secret")
 def a_secret(agent: Agent, namespace: str) -> Iterator[None]:
     """A secret with a document of keys in the twin's cloud, which the namespace's pods can read."""
-    try:
-        tool("callout")
-    except ToolError as error:
-        pytest.skip(str(error))
+    needed("callout")
     paths = agent.context.paths
     store = Store(paths.cloud_db)
     pool = f"workloadIdentityPools/{agent.context.spec.project}.svc.id.goog"

@@ -24,7 +24,8 @@ from twin.tests.eventually import eventually
 from twin.tests.running.agent.conftest import Agent
 from twin.tests.running.agent.objects import engine, pod, remove
 from twin.tests.running.agent.test_engine_pods import Pods
-from twin.toolchain import ToolError, tool
+from twin.tests.tools import needed
+from twin.toolchain import tool
 from twin.wire.kube import Kube
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(180)]
@@ -68,10 +69,7 @@ class Kubectl:
 def access(context: ClusterContext, agent: Agent) -> Iterator[ClusterContext]:
     """The cluster's own ways to its pods."""
     del agent
-    try:
-        tool("kubelet")
-    except ToolError as error:
-        pytest.skip(str(error))
+    needed("kubelet")
     if not context.kube.list("/api/v1/namespaces", None, f"metadata.name={_MANAGED}"):
         context.kube.post("/api/v1/namespaces", {"metadata": {"name": _MANAGED}})
     stop = threading.Event()

@@ -25,8 +25,8 @@ from twin.host.ports import free_port
 from twin.providers.gcp.effects import sign_in
 from twin.tests.eventually import eventually
 from twin.tests.fronts import ADDRESS, REGIONS, camel, create, let_people_in, make_front
+from twin.tests.tools import needed
 from twin.tests.unit.gcp.conftest import PROJECT, Cloud
-from twin.toolchain import ToolError, tool
 from twin.world.nearness import CLIENT_REGION
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(180)]
@@ -231,10 +231,7 @@ class Place:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
-    try:
-        tool("envoy")
-    except ToolError as error:
-        pytest.skip(str(error))
+    needed("envoy")
     paths = TwinPaths(tmp_path / "twin")
     paths.create()
     made = Place(paths)

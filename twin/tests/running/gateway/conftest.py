@@ -11,17 +11,13 @@ from twin.tests.eventually import eventually
 from twin.tests.running.gateway.client import ADAPTERS, ADDRESS, MODELS_READ, PORT, ask
 from twin.tests.running.gateway.cluster import Cluster
 from twin.tests.running.gateway.manifests import gateway, model_rules, route, service
-from twin.toolchain import ToolError, tool
+from twin.tests.tools import needed
 
 
 @pytest.fixture(scope="package")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Start the cluster once, with a running controller; everything ends with the session."""
-    try:
-        for program in ("etcd", "kube-apiserver", "epp", "body-router", "envoy"):
-            tool(program)
-    except ToolError as error:
-        pytest.skip(str(error))
+    needed("etcd", "kube-apiserver", "epp", "body-router", "envoy")
     found = Cluster(Path(tmp_path_factory.mktemp("gw")))
     try:
         found.start()

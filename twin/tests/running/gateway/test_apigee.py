@@ -13,9 +13,9 @@ from twin.host.paths import TwinPaths
 from twin.providers.gcp.apigee import server
 from twin.providers.gcp.apigee.organization import APP, write_proxies
 from twin.tests.running.gateway.house import House, ask, called, chain, traffic
+from twin.tests.tools import needed
 from twin.tests.unit.gateway.apigee_objects import GATE, backend, operations, product
 from twin.tests.unit.gateway.builders import snapshot
-from twin.toolchain import ToolError, tool
 from twin.world.store import Store, new_record
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(120)]
@@ -50,10 +50,7 @@ class Apigee:
 
 @pytest.fixture(name="house", scope="module")
 def a_house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    try:
-        tool("envoy")
-    except ToolError as error:
-        pytest.skip(str(error))
+    needed("envoy")
     found = House(tmp_path_factory.mktemp("gateway"))
     yield found
     found.close()

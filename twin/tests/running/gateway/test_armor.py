@@ -14,7 +14,7 @@ from twin.cluster.gateway.envoy.process import EnvoyProcess
 from twin.host.ports import free_port
 from twin.providers.gcp.checks.armor_language import parse
 from twin.providers.gcp.resources.security_policies import Answer, ArmorRule, Limit, Rate
-from twin.toolchain import ToolError, tool
+from twin.tests.tools import needed
 
 pytestmark = pytest.mark.needs_tools
 
@@ -52,10 +52,7 @@ BACKENDS: dict[str, tuple[ArmorRule, ...]] = {
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     folder = tmp_path_factory.mktemp("armor")
-    try:
-        binary = tool("envoy")
-    except ToolError as error:
-        pytest.skip(str(error))
+    binary = needed("envoy")
     listens = free_port()
     routes: list[EnvoyJson] = [
         {

@@ -32,8 +32,9 @@ from twin.tests.running.gateway.house import (
     traffic,
 )
 from twin.tests.running.gateway.processors import refuse
+from twin.tests.tools import needed
 from twin.tests.unit.gateway.builders import pod, service
-from twin.toolchain import ToolError, tool
+from twin.toolchain import tool
 from twin.world.store import new_record
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(120)]
@@ -134,11 +135,7 @@ class Callouts:
 
 @pytest.fixture(name="house", scope="module")
 def a_house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    try:
-        for program in ("callout", "valkey", "envoy"):
-            tool(program)
-    except ToolError as error:
-        pytest.skip(str(error))
+    needed("callout", "valkey", "envoy")
     found = House(tmp_path_factory.mktemp("gateway"))
     yield found
     found.close()

@@ -12,7 +12,7 @@ from twin.tests.running.gateway.client import PORT, ask
 from twin.tests.running.gateway.cluster import BLOCK
 from twin.tests.running.gateway.manifests import gateway, model_rules, route
 from twin.tests.running.gateway.roles import MODEL, RolesPool, from_source, words
-from twin.toolchain import ToolError, tool
+from twin.tests.tools import needed
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(300)]
 ADDRESS = f"127.33.{BLOCK}.1"
@@ -22,10 +22,7 @@ PREFILL = ("halved-prefill-0", "halved-prefill-1")
 
 @pytest.fixture(scope="module")
 def pool(cluster):
-    try:
-        tool("pd-epp")
-    except ToolError as error:
-        pytest.skip(str(error))
+    needed("pd-epp")
     found = RolesPool(cluster, "halved")
     try:
         found.start(prefill=2, decode=1)

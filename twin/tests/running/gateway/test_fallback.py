@@ -27,7 +27,8 @@ from twin.tests.running.gateway.manifests import (
     pool,
     route,
 )
-from twin.toolchain import ToolError, tool
+from twin.tests.tools import needed
+from twin.toolchain import tool
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(180)]
 ADDRESS = f"127.32.{BLOCK}.77"
@@ -172,10 +173,7 @@ class Pool:
 
 @pytest.fixture(scope="module")
 def found(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
-    try:
-        tool("relay")
-    except ToolError as error:
-        pytest.skip(str(error))
+    needed("relay")
     made = Pool(cluster, tmp_path_factory.mktemp("relay"))
     try:
         made.queues(0, 0)

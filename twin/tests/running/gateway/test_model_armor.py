@@ -16,7 +16,7 @@ from twin.providers.gcp.armor import server
 from twin.providers.gcp.armor.verdicts import TEMPLATE
 from twin.tests.eventually import eventually
 from twin.tests.running.gateway.house import House, ask, called, chain, traffic
-from twin.toolchain import ToolError, tool
+from twin.tests.tools import needed
 from twin.world.store import Store, new_record
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(120)]
@@ -87,10 +87,7 @@ class Armor:
 
 @pytest.fixture(name="house", scope="module")
 def a_house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    try:
-        tool("envoy")
-    except ToolError as error:
-        pytest.skip(str(error))
+    needed("envoy")
     found = House(tmp_path_factory.mktemp("gateway"))
     yield found
     found.close()

@@ -20,7 +20,8 @@ from twin.host.paths import TwinPaths
 from twin.providers.gcp.server import serve
 from twin.pulumi.environment import process_environment, pulumi_environment
 from twin.pulumi.warm_hosts import WarmHosts
-from twin.toolchain import ToolError, tool
+from twin.tests.tools import needed
+from twin.toolchain import tool
 from twin.world.capacity import World
 from twin.world.store import Store
 
@@ -83,11 +84,7 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmHosts]:
 
 @pytest.fixture
 def engine(tmp_path: Path, hosts: WarmHosts) -> Iterator[Engine]:
-    for name in ("pulumi", "fake-gcs-server"):
-        try:
-            tool(name)
-        except ToolError as error:
-            pytest.skip(f"{name}: {error}")
+    needed("pulumi", "fake-gcs-server")
     paths = TwinPaths(tmp_path / "twin")
     daemon.prepare(paths)
     before = dict(os.environ)

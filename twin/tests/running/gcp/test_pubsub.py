@@ -17,7 +17,7 @@ from twin.providers.gcp.effects.registry import effect_of
 from twin.providers.gcp.resources.pubsub import SUBSCRIPTION, TOPIC
 from twin.providers.gcp.server import world_of
 from twin.tests.eventually import eventually
-from twin.toolchain import ToolError, tool
+from twin.tests.tools import needed
 from twin.world.store import new_record
 
 pytestmark = pytest.mark.needs_tools
@@ -67,10 +67,7 @@ class Bus:
 
 @pytest.fixture(name="bus")
 def a_bus(tmp_path):
-    try:
-        tool(pubsub.NAME)
-    except ToolError as error:
-        pytest.skip(str(error))
+    needed(pubsub.NAME)
     paths = TwinPaths(tmp_path / "twin")
     paths.create()
     bus = Bus(world_of(paths))

@@ -17,7 +17,7 @@ from twin.providers.gcp.effects.valkey import ValkeyEffect, process_of
 from twin.providers.gcp.resources.memorystore import INSTANCE, PORT
 from twin.providers.gcp.server import world_of
 from twin.tests.eventually import eventually
-from twin.toolchain import ToolError, tool
+from twin.tests.tools import needed
 from twin.world.store import new_record
 
 pytestmark = pytest.mark.needs_tools
@@ -27,10 +27,7 @@ VPC = "projects/acme/global/networks/vpc"
 
 @pytest.fixture(name="world")
 def a_world(tmp_path):
-    try:
-        tool(valkey.PROGRAM)
-    except ToolError as error:
-        pytest.skip(str(error))
+    needed(valkey.PROGRAM)
     paths = TwinPaths(tmp_path / "twin")
     paths.create()
     make_authority(paths.pki, "ca")

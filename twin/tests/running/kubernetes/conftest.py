@@ -25,7 +25,8 @@ from twin.host.paths import TwinPaths
 from twin.host.pki import make_twin_pki
 from twin.providers.kubernetes.server import serve
 from twin.pulumi.warm_hosts import WarmHosts
-from twin.toolchain import ToolError, tool
+from twin.tests.tools import needed
+from twin.toolchain import tool
 from twin.wire import rpc
 from twin.wire.kube import Kube
 
@@ -134,10 +135,7 @@ class Client:
 
 @pytest.fixture(scope="package")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
-    try:
-        tool("kube-apiserver")
-    except ToolError as error:
-        pytest.skip(f"the control plane is not built: {error}")
+    needed("kube-apiserver")
     paths = TwinPaths(tmp_path_factory.mktemp("plane"))
     paths.create()
     make_twin_pki(paths)

@@ -15,6 +15,7 @@ from twin.cluster.gateway.translation.objects import GATEWAY_GROUP, INTERNAL_CLA
 from twin.cluster.gateway.translation.translate import translate
 from twin.providers.gcp.checks.armor_language import HasHeader
 from twin.providers.gcp.resources.security_policies import Answer, ArmorRule
+from twin.tests.tools import needed
 from twin.tests.unit.gateway.builders import (
     POOL_API,
     body_router,
@@ -32,7 +33,6 @@ from twin.tests.unit.gateway.builders import (
     to_service,
     traffic_extension,
 )
-from twin.toolchain import ToolError, tool
 
 GATEWAY = {"group": GATEWAY_GROUP, "kind": "Gateway", "name": "gw"}
 
@@ -467,10 +467,7 @@ def test_a_cloud_armor_policy_is_applied_between_the_extensions_and_only_to_its_
 
 
 def test_the_real_envoy_takes_every_shape_of_it(tmp_path):
-    try:
-        envoy = tool("envoy")
-    except ToolError as error:
-        pytest.skip(str(error))
+    envoy = needed("envoy")
     found = model_of(*everything())
     for name, endpoints in endpoints_of(found).items():
         text = json.dumps(response("endpoints", "1", [endpoints]))
