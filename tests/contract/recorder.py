@@ -56,6 +56,16 @@ class Records:
         """Returns how many of each type were registered, by the last part of the type."""
         return dict(Counter(seen.type.rpartition(":")[2] for seen in self.registrations))
 
+    def object(self, type_name: str, name: str) -> dict[str, Any]:
+        """Returns the only Kubernetes object of a type and a name."""
+        names = [seen.inputs["metadata"]["name"] for seen in self.all(type_name)]
+        assert names.count(name) == 1, f"{name}: {names}"
+        return self.objects(type_name)[name]
+
+    def objects(self, type_name: str) -> dict[str, dict[str, Any]]:
+        """Returns the Kubernetes objects of a type, by name."""
+        return {seen.inputs["metadata"]["name"]: seen.inputs for seen in self.all(type_name)}
+
     def one(self, type_name: str) -> Registration:
         """Returns the only registration of one type."""
         found = self.all(type_name)

@@ -1,7 +1,5 @@
 """A gateway of two models, for all tests about it."""
 
-from typing import Any
-
 import pulumi
 import pytest
 
@@ -67,14 +65,6 @@ def refused(recorder, arguments, message):
     assert recorder.registrations == [] or all(
         seen.type.startswith(("gke-inference:", "pulumi:")) for seen in recorder.registrations
     )
-
-
-def named(recorder, type_name, name) -> dict[str, Any]:
-    found = [
-        seen.inputs for seen in recorder.all(type_name) if seen.inputs["metadata"]["name"] == name
-    ]
-    assert len(found) == 1
-    return found[0]
 
 
 def answer_of(site: Site, path: str, method: str = "GET") -> Answer:

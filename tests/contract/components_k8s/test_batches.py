@@ -31,13 +31,6 @@ def service(recorder: Any, **changes: Any) -> None:
     recorder.run(lambda: BatchService("batch", args).service_name)
 
 
-def named(recorder: Any, kind: str, name: str) -> Any:
-    (found,) = [
-        seen.inputs for seen in recorder.all(kind) if seen.inputs["metadata"]["name"] == name
-    ]
-    return found
-
-
 def test_the_settings_are_those_that_the_programs_read(recorder: Any, tmp_path: Any) -> None:
     service(recorder, key_secret="k", teams={"red": [], "blue": ["llama"]}, retention_days=7)
     text = recorder.one("kubernetes:core/v1:ConfigMap").inputs["data"]["settings.json"]
@@ -56,14 +49,14 @@ def test_only_the_gateway_reaches_the_service_and_only_collectors_the_workers(
 ) -> None:
     service(recorder)
     kind = "kubernetes:networking.k8s.io/v1:NetworkPolicy"
-    metrics, calls = named(recorder, kind, "batch")["spec"]["ingress"]
+    metrics, calls = recorder.object(kind, "batch")["spec"]["ingress"]
     assert [peer["ipBlock"]["cidr"] for peer in calls["from"]] == [
         "10.2.0.0/23",
         "130.211.0.0/22",
         "35.191.0.0/16",
     ]
     assert [port["port"] for port in calls["ports"]] == [8000]
-    assert named(recorder, kind, "batch-worker")["spec"]["ingress"] == [metrics]
+    assert recorder.object(kind, "batch-worker")["spec"]["ingress"] == [metrics]
     assert [port["port"] for port in metrics["ports"]] == [9090]
 
 
@@ -84,14 +77,14 @@ def test_workers_follow_the_requests_that_the_service_reports(recorder: Any) -> 
         "target": {"averageValue": "500", "type": "AverageValue"},
     }
     assert (spec["minReplicas"], spec["maxReplicas"]) == (0, 6)
-    workers = named(recorder, "kubernetes:apps/v1:Deployment", "batch-worker")["spec"]
+    workers = recorder.object("kubernetes:apps/v1:Deployment", "batch-worker")["spec"]
     assert "replicas" not in workers
-    assert named(recorder, "kubernetes:apps/v1:Deployment", "batch")["spec"]["replicas"] == 2
+    assert recorder.object("kubernetes:apps/v1:Deployment", "batch")["spec"]["replicas"] == 2
 
 
 def test_a_worker_that_goes_has_time_for_what_it_began(recorder: Any) -> None:
     service(recorder, deadline_seconds=300)
-    workers = named(recorder, "kubernetes:apps/v1:Deployment", "batch-worker")["spec"]
+    workers = recorder.object("kubernetes:apps/v1:Deployment", "batch-worker")["spec"]
     assert workers["template"]["spec"]["terminationGracePeriodSeconds"] == 360
     for each in recorder.all("kubernetes:monitoring.googleapis.com/v1:PodMonitoring"):
         check(each.inputs)

@@ -16,8 +16,8 @@ def build(recorder: Any, *kinds: str) -> DeviceDrivers:
 
 def pods(recorder: Any) -> dict[str, dict[str, Any]]:
     return {
-        each.inputs["metadata"]["name"]: each.inputs["spec"]["template"]["spec"]
-        for each in recorder.all(DAEMON_SET)
+        name: found["spec"]["template"]["spec"]
+        for name, found in recorder.objects(DAEMON_SET).items()
     }
 
 

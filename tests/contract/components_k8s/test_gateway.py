@@ -20,7 +20,6 @@ from tests.contract.components_k8s.gateway_args import (
     answer_of,
     args,
     build,
-    named,
 )
 from twin.cluster.agent.launching.static_server import read_site
 from twin.providers.gcp.checks.validate import validate_inputs
@@ -112,7 +111,7 @@ def test_a_pool_has_one_picker_and_survives_its_loss(recorder):
         "selector": {"matchLabels": {"gke-inference/model": "llama-8b"}},
         "targetPorts": [{"number": 8000}],
     }
-    service = named(recorder, "kubernetes:core/v1:Service", "llama-8b-picker")
+    service = recorder.object("kubernetes:core/v1:Service", "llama-8b-picker")
     assert service["spec"]["ports"][0]["port"] == 9002
 
 
@@ -123,12 +122,12 @@ def test_a_pool_of_unlike_replicas_can_fail_closed(recorder):
 
 def test_the_picker_reads_the_metrics_this_engine_has(recorder):
     build(recorder, args())
-    pod = named(recorder, DEPLOYMENT, "llama-8b-picker")["spec"]["template"]["spec"]
+    pod = recorder.object(DEPLOYMENT, "llama-8b-picker")["spec"]["template"]["spec"]
     command = pod["containers"][0]["args"]
     assert not [flag for flag in command if flag.endswith("-metric")]  # the picker rejects them
     assert command[:4] == ["--pool-name", "llama-8b", "--pool-namespace", "serving"]
     assert "--ha-enable-leader-election" not in command
-    text = named(recorder, CONFIG_MAP, "llama-8b-picker")["data"]["default-plugins.yaml"]
+    text = recorder.object(CONFIG_MAP, "llama-8b-picker")["data"]["default-plugins.yaml"]
     plugins = {plugin["type"]: plugin for plugin in yaml.load(text, yaml.CSafeLoader)["plugins"]}
     assert plugins["core-metrics-extractor"]["parameters"] == {
         "defaultEngine": "engine",
@@ -150,7 +149,7 @@ def test_the_picker_scores_adapters_only_where_there_are_some(recorder):
     build(recorder, args(LLAMA, plain))
     weights = {}
     for pool in ("llama-8b", "plain"):
-        text = named(recorder, CONFIG_MAP, f"{pool}-picker")["data"]["default-plugins.yaml"]
+        text = recorder.object(CONFIG_MAP, f"{pool}-picker")["data"]["default-plugins.yaml"]
         profile = yaml.load(text, yaml.CSafeLoader)["schedulingProfiles"][0]["plugins"]
         weights[pool] = {entry["pluginRef"]: entry.get("weight") for entry in profile}
     assert weights == {
@@ -171,7 +170,7 @@ def test_the_picker_scores_adapters_only_where_there_are_some(recorder):
 
 def test_a_full_replica_gets_no_more_requests_while_another_has_room(recorder):
     build(recorder, args({**LLAMA, "adapters": []}))
-    text = named(recorder, CONFIG_MAP, "llama-8b-picker")["data"]["default-plugins.yaml"]
+    text = recorder.object(CONFIG_MAP, "llama-8b-picker")["data"]["default-plugins.yaml"]
     (limit,) = (each for each in yaml.load(text, yaml.CSafeLoader)["plugins"] if "name" in each)
     assert limit == {
         "name": "full-replicas",
@@ -186,20 +185,20 @@ def test_a_full_replica_gets_no_more_requests_while_another_has_room(recorder):
 
 def test_a_second_picker_elects_a_leader_and_nothing_waits_for_both(recorder):
     build(recorder, {**args(), "picker_replicas": 2})
-    picker = named(recorder, DEPLOYMENT, "llama-8b-picker")
+    picker = recorder.object(DEPLOYMENT, "llama-8b-picker")
     container = picker["spec"]["template"]["spec"]["containers"][0]
     assert "--ha-enable-leader-election" in container["args"]
     assert container["readinessProbe"]["grpc"] == {"port": 9003, "service": "readiness"}
     assert picker["metadata"]["annotations"] == {"pulumi.com/skipAwait": "true"}
-    service = named(recorder, "kubernetes:core/v1:Service", "llama-8b-picker")
+    service = recorder.object("kubernetes:core/v1:Service", "llama-8b-picker")
     assert service["metadata"]["annotations"] == {"pulumi.com/skipAwait": "true"}
-    role = named(recorder, "kubernetes:rbac.authorization.k8s.io/v1:Role", "llama-8b-picker")
+    role = recorder.object("kubernetes:rbac.authorization.k8s.io/v1:Role", "llama-8b-picker")
     assert ["leases"] in [rule["resources"] for rule in role["rules"]]
 
 
 def test_pickers_that_stand_by_are_on_another_node_and_no_budget_keeps_the_leader_there(recorder):
     build(recorder, {**args(), "picker_replicas": 2})
-    spec = named(recorder, DEPLOYMENT, "llama-8b-picker")["spec"]["template"]["spec"]
+    spec = recorder.object(DEPLOYMENT, "llama-8b-picker")["spec"]["template"]["spec"]
     assert is_spread(spec)
     assert "llama-8b-picker" not in budgets(recorder)
 
@@ -208,7 +207,7 @@ def test_pickers_that_stand_by_are_on_another_node_and_no_budget_keeps_the_leade
 def test_what_every_request_needs_survives_the_drain_of_a_node(recorder, role):
     build(recorder, {**args(), "router_replicas": 3})
     (name,) = (name for name in budgets(recorder) if name.endswith(role))
-    made = named(recorder, DEPLOYMENT, name)["spec"]
+    made = recorder.object(DEPLOYMENT, name)["spec"]
     assert made["replicas"] == 3
     assert budgets(recorder)[name] == {
         "maxUnavailable": 1,
@@ -241,7 +240,7 @@ def is_spread(spec):
 
 def test_a_request_is_routed_by_model_and_by_adapter_under_v1_only(recorder):
     build(recorder, args())
-    rules = named(recorder, CUSTOM["route"], "llama-8b")["spec"]["rules"]
+    rules = recorder.object(CUSTOM["route"], "llama-8b")["spec"]["rules"]
     assert [rule["backendRefs"] for rule in rules] == [
         [
             {
@@ -279,10 +278,10 @@ def test_no_number_of_adapters_exceeds_what_a_route_may_have(recorder, adapters)
 
 def test_a_further_model_of_a_server_is_routed_and_listed_as_a_model(recorder):
     build(recorder, args({**EMBED, "task": Task.IMAGE, "further_models": ["flux-mini"]}))
-    rules = named(recorder, CUSTOM["route"], "bge")["spec"]["rules"]
+    rules = recorder.object(CUSTOM["route"], "bge")["spec"]["rules"]
     matched = {m["headers"][0]["value"] for rule in rules for m in rule["matches"]}
     assert matched == {"bge-m3", "flux-mini"}
-    listed = json.loads(named(recorder, CONFIG_MAP, "inference-catalogue")["data"]["models.json"])
+    listed = json.loads(recorder.object(CONFIG_MAP, "inference-catalogue")["data"]["models.json"])
     assert {each["id"]: each.get("parent") for each in listed["data"]} == {
         "bge-m3": None,
         "flux-mini": None,
@@ -291,7 +290,7 @@ def test_a_further_model_of_a_server_is_routed_and_listed_as_a_model(recorder):
 
 def test_the_catalogue_lists_every_model_and_adapter(recorder):
     build(recorder, args(LLAMA, EMBED))
-    files = named(recorder, CONFIG_MAP, "inference-catalogue")["data"]
+    files = recorder.object(CONFIG_MAP, "inference-catalogue")["data"]
     listed = json.loads(files["models.json"])
     assert listed["object"] == "list"
     parents = {entry["id"]: entry.get("parent") for entry in listed["data"]}
@@ -301,7 +300,7 @@ def test_the_catalogue_lists_every_model_and_adapter(recorder):
         "sql": "llama-3.1-8b",
         "support": "llama-3.1-8b",
     }
-    rules = named(recorder, CUSTOM["route"], "inference-catalogue")["spec"]["rules"]
+    rules = recorder.object(CUSTOM["route"], "inference-catalogue")["spec"]["rules"]
     assert [rule["matches"] for rule in rules] == [
         [
             {"path": {"type": "PathPrefix", "value": "/v1/models"}},
@@ -312,7 +311,7 @@ def test_the_catalogue_lists_every_model_and_adapter(recorder):
 
 def test_one_model_or_adapter_is_answered_with_its_entry_of_the_list(recorder):
     build(recorder, args(LLAMA, EMBED))
-    files = named(recorder, CONFIG_MAP, "inference-catalogue")["data"]
+    files = recorder.object(CONFIG_MAP, "inference-catalogue")["data"]
     site, listed = read_site(files["default.conf"]), json.loads(files["models.json"])["data"]
     answers = [answer_of(site, f"/v1/models/{entry['id']}") for entry in listed]
     assert [(status, json.loads(text)) for status, text in answers] == [
@@ -329,7 +328,7 @@ def test_one_model_or_adapter_is_answered_with_its_entry_of_the_list(recorder):
 def test_the_catalogue_is_only_read(recorder, path: str, method: str):
     """GKE's gateways do not match methods (rule gateway.features), so the catalogue does."""
     build(recorder, args(LLAMA))
-    site = read_site(named(recorder, CONFIG_MAP, "inference-catalogue")["data"]["default.conf"])
+    site = read_site(recorder.object(CONFIG_MAP, "inference-catalogue")["data"]["default.conf"])
     status, text = answer_of(site, path, method)
     assert status == 405
     assert json.loads(text)["error"]["code"] == "method_not_allowed"
@@ -337,7 +336,7 @@ def test_the_catalogue_is_only_read(recorder, path: str, method: str):
 
 def test_the_refusal_of_the_responses_api_has_openais_format(recorder):
     build(recorder, args())
-    site = read_site(named(recorder, CONFIG_MAP, "inference-catalogue")["data"]["default.conf"])
+    site = read_site(recorder.object(CONFIG_MAP, "inference-catalogue")["data"]["default.conf"])
     for path in ("/v1/responses", "/v1/responses/resp_1/cancel"):
         status, text = answer_of(site, path, "POST")
         assert status == 404
@@ -352,10 +351,10 @@ def test_the_refusal_of_the_responses_api_has_openais_format(recorder):
 
 def test_a_changed_catalogue_restarts_its_pods(recorder):
     build(recorder, args(LLAMA, EMBED))
-    before = named(recorder, DEPLOYMENT, "inference-catalogue")["spec"]["template"]["metadata"]
+    before = recorder.object(DEPLOYMENT, "inference-catalogue")["spec"]["template"]["metadata"]
     recorder.registrations.clear()
     build(recorder, args(LLAMA))
-    after = named(recorder, DEPLOYMENT, "inference-catalogue")["spec"]["template"]["metadata"]
+    after = recorder.object(DEPLOYMENT, "inference-catalogue")["spec"]["template"]["metadata"]
     assert before["annotations"] != after["annotations"]
 
 
@@ -368,9 +367,9 @@ def test_the_load_balancer_asks_the_router_before_it_routes(recorder):
     assert call["supportedEvents"] == ["RequestHeaders", "RequestBody", "RequestTrailers"]
     assert call["requestBodySendMode"] == "FullDuplexStreamed"
     assert call["backendRef"]["name"] == "inference-body-router"
-    router = named(recorder, "kubernetes:core/v1:Service", "inference-body-router")
+    router = recorder.object("kubernetes:core/v1:Service", "inference-body-router")
     assert router["spec"]["ports"][0]["port"] == call["backendRef"]["port"]
-    probe = named(recorder, CUSTOM["health"], "inference-body-router")["spec"]["default"]
+    probe = recorder.object(CUSTOM["health"], "inference-body-router")["spec"]["default"]
     assert (probe["checkIntervalSec"], probe["timeoutSec"]) == (2, 2)
 
 
@@ -397,7 +396,7 @@ def test_a_gateway_is_not_published_before_its_policy_is_attached(status, reason
 
 def test_the_router_may_follow_an_answer_for_as_long_as_any_model_may_take(recorder):
     build(recorder, args())
-    policy = named(recorder, CUSTOM["timeout"], "inference-body-router")["spec"]
+    policy = recorder.object(CUSTOM["timeout"], "inference-body-router")["spec"]
     assert policy["default"] == {"timeoutSec": 3600}
     assert policy["targetRef"] == {"group": "", "kind": "Service", "name": "inference-body-router"}
 
@@ -417,14 +416,14 @@ def test_every_backend_has_a_health_check_and_a_timeout(recorder):
             for seen in recorder.all(CUSTOM[policy])
         }
         assert backends <= targets
-    timeout = named(recorder, CUSTOM["timeout"], "llama-8b")["spec"]["default"]
+    timeout = recorder.object(CUSTOM["timeout"], "llama-8b")["spec"]["default"]
     assert timeout["timeoutSec"] == 600
 
 
 def test_a_busy_engine_has_five_seconds_to_answer_a_health_check(recorder):
     """Its API answers in the loop that also serves requests."""
     build(recorder, args(LLAMA, EMBED))
-    check = named(recorder, CUSTOM["health"], "llama-8b")["spec"]["default"]
+    check = recorder.object(CUSTOM["health"], "llama-8b")["spec"]["default"]
     assert (check["timeoutSec"], check["checkIntervalSec"]) == (5, 5)
 
 
@@ -501,11 +500,11 @@ def test_embeddings_go_to_a_service_because_the_picker_cannot_read_them(recorder
     build(recorder, args(EMBED))
     assert recorder.all(CUSTOM["pool"]) == []
     assert recorder.all(CUSTOM["objective"]) == []
-    rule = named(recorder, CUSTOM["route"], "bge")["spec"]["rules"][0]
+    rule = recorder.object(CUSTOM["route"], "bge")["spec"]["rules"][0]
     assert rule["backendRefs"] == [
         {"group": "", "kind": "Service", "name": "bge", "port": 8000, "weight": 1}
     ]
-    service = named(recorder, "kubernetes:core/v1:Service", "bge")
+    service = recorder.object("kubernetes:core/v1:Service", "bge")
     assert service["metadata"]["annotations"] == {"pulumi.com/skipAwait": "true"}
     assert service["spec"]["selector"] == EMBED["selector"]
 
@@ -513,8 +512,8 @@ def test_embeddings_go_to_a_service_because_the_picker_cannot_read_them(recorder
 def test_batch_requests_are_the_first_to_be_refused(recorder):
     build(recorder, args({**LLAMA, "priority": 50}))
     priorities = {
-        seen.inputs["metadata"]["name"]: seen.inputs["spec"]["priority"]
-        for seen in recorder.all(CUSTOM["objective"])
+        name: found["spec"]["priority"]
+        for name, found in recorder.objects(CUSTOM["objective"]).items()
     }
     assert priorities == {"llama-8b-batch": -1, "llama-8b-interactive": 50}
 

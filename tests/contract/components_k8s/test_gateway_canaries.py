@@ -6,15 +6,7 @@ import pytest
 
 from gke_inference.gateway.inference_gateway import RoutedModelArgs
 from tests.contract.components_k8s import crds
-from tests.contract.components_k8s.gateway_args import (
-    CUSTOM,
-    EMBED,
-    LLAMA,
-    args,
-    build,
-    named,
-    refused,
-)
+from tests.contract.components_k8s.gateway_args import CUSTOM, EMBED, LLAMA, args, build, refused
 
 
 def with_canary(model: RoutedModelArgs, **change: Any) -> Any:
@@ -35,7 +27,7 @@ def test_what_a_canary_adds_is_what_its_crd_declares(recorder):
 
 def test_an_embedding_model_has_canaries_too(recorder):
     build(recorder, args(with_canary(EMBED, percent=25)))
-    (rule,) = named(recorder, CUSTOM["route"], "bge")["spec"]["rules"]
+    (rule,) = recorder.object(CUSTOM["route"], "bge")["spec"]["rules"]
     assert [(r["kind"], r["name"], r["port"], r["weight"]) for r in rule["backendRefs"]] == [
         ("Service", "bge", 8000, 75),
         ("Service", "llama-8b-v2", 8000, 25),

@@ -7,13 +7,13 @@ import pytest
 import yaml
 
 from gke_inference.gateway.inference_gateway import InferenceGatewayArgs, RoutedModelArgs
-from tests.contract.components_k8s.gateway_args import CONFIG_MAP, LLAMA, args, build, named
+from tests.contract.components_k8s.gateway_args import CONFIG_MAP, LLAMA, args, build
 
 
 def config(recorder: Any, **changes: Any) -> dict[str, Any]:
     made = cast("InferenceGatewayArgs", {**args(), **changes})
     build(recorder, made)
-    data = named(recorder, CONFIG_MAP, "llama-8b-picker")["data"]
+    data = recorder.object(CONFIG_MAP, "llama-8b-picker")["data"]
     return yaml.load(data["default-plugins.yaml"], yaml.CSafeLoader)
 
 

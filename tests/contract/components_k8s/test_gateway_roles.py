@@ -13,7 +13,7 @@ from gke_inference.gateway.inference_gateway import (
     InferenceGatewayArgs,
     RoutedModelArgs,
 )
-from tests.contract.components_k8s.gateway_args import answer_of, named
+from tests.contract.components_k8s.gateway_args import answer_of
 from twin.cluster.agent.launching.static_server import read_site
 
 LLAMA: RoutedModelArgs = {
@@ -100,7 +100,7 @@ def test_the_apis_that_a_picker_of_roles_cannot_read_are_refused_by_the_catalogu
         ("sql", "/v1/messages"),
     ]
     config_map = "kubernetes:core/v1:ConfigMap"
-    data = named(recorder, config_map, "inference-catalogue")["data"]
+    data = recorder.object(config_map, "inference-catalogue")["data"]
     status, text = answer_of(read_site(data["default.conf"]), "/v1/messages/count_tokens", "POST")
     assert (status, json.loads(text)["error"]["type"]) == (404, "not_found_error")
 

@@ -28,7 +28,7 @@ def build(recorder, arguments) -> str:
 
 def test_the_adapter_serves_the_apis_an_autoscaler_asks(recorder):
     assert build(recorder, args()) == PRINCIPAL
-    specs = {seen.inputs["metadata"]["name"]: seen.inputs["spec"] for seen in recorder.all(API)}
+    specs = {name: found["spec"] for name, found in recorder.objects(API).items()}
     assert set(specs) == {
         "v1beta1.custom.metrics.k8s.io",
         "v1beta1.external.metrics.k8s.io",

@@ -18,7 +18,6 @@ from tests.contract.components_k8s.gateway_args import (
     LLAMA,
     args,
     build,
-    named,
 )
 
 SCHEMA = json.loads((Path(__file__).parent / "llm-d-router-config.json").read_text())
@@ -35,7 +34,7 @@ def setup(model: dict[str, Any] | None = None, **more: Any) -> InferenceGatewayA
 def config(recorder: Any, made: InferenceGatewayArgs) -> dict[str, Any]:
     """Builds a gateway, and returns the configuration of its picker, which the schema accepts."""
     build(recorder, made)
-    data = named(recorder, CONFIG_MAP, "llama-8b-picker")["data"]
+    data = recorder.object(CONFIG_MAP, "llama-8b-picker")["data"]
     found = yaml.load(data["default-plugins.yaml"], yaml.CSafeLoader)
     jsonschema.Draft202012Validator(SCHEMA).validate(found)
     return found
@@ -46,7 +45,7 @@ def plugin(found: dict[str, Any], kind: str) -> dict[str, Any]:
 
 
 def container(recorder: Any, picker: str = "llama-8b-picker") -> dict[str, Any]:
-    pod = named(recorder, DEPLOYMENT, picker)["spec"]["template"]["spec"]
+    pod = recorder.object(DEPLOYMENT, picker)["spec"]["template"]["spec"]
     return pod["containers"][0]
 
 
@@ -59,7 +58,7 @@ def test_its_kinds_are_those_of_its_own_group(recorder):
     assert found["apiVersion"] == "llm-d.ai/v1alpha1"
     assert len(recorder.all(OBJECTIVE)) == 2
     assert recorder.all(CUSTOM["objective"]) == []
-    rules = named(recorder, "kubernetes:rbac.authorization.k8s.io/v1:Role", "llama-8b-picker")
+    rules = recorder.object("kubernetes:rbac.authorization.k8s.io/v1:Role", "llama-8b-picker")
     assert {"llm-d.ai"} in [set(rule["apiGroups"]) for rule in rules["rules"]]
 
 
@@ -92,7 +91,7 @@ def test_both_lines_choose_by_the_same_limit_and_weights(engine, adapters):
     for line in ("gie", "llm-d-router"):
         recorder = engine()
         build(recorder, setup({"adapters": adapters}, pickers={"line": line}))
-        data = named(recorder, CONFIG_MAP, "llama-8b-picker")["data"]["default-plugins.yaml"]
+        data = recorder.object(CONFIG_MAP, "llama-8b-picker")["data"]["default-plugins.yaml"]
         found = yaml.load(data, yaml.CSafeLoader)
         limits = [each for each in found["plugins"] if each.get("name") == "full-replicas"]
         assert bool(limits) is (not adapters)
@@ -120,7 +119,7 @@ def test_predicted_latency_has_its_sidecars_and_filters(recorder):
         "latency-scorer",
         "weighted-random-picker",
     ]
-    pod = named(recorder, DEPLOYMENT, "llama-8b-picker")["spec"]["template"]["spec"]
+    pod = recorder.object(DEPLOYMENT, "llama-8b-picker")["spec"]["template"]["spec"]
     names = [each["name"] for each in pod["containers"]]
     assert names == ["epp", "latency-trainer", "latency-predictor"]
     assert {each["name"] for each in pod["volumes"]} == {"config", *names[1:]}
@@ -143,7 +142,7 @@ MOVE = {"line": "gie", "next": {"line": "llm-d-router", "percent": 20}}
 
 def test_during_a_move_both_pickers_have_a_pool_over_the_same_replicas(recorder):
     build(recorder, setup(pickers=MOVE))
-    pools = {seen.inputs["metadata"]["name"]: seen.inputs for seen in recorder.all(CUSTOM["pool"])}
+    pools = recorder.objects(CUSTOM["pool"])
     assert set(pools) == {"llama-8b", "llama-8b-next"}
     assert pools["llama-8b"]["spec"]["selector"] == pools["llama-8b-next"]["spec"]["selector"]
     assert "llm-d-router" in container(recorder, "llama-8b-next-picker")["image"]
@@ -153,7 +152,7 @@ def test_during_a_move_both_pickers_have_a_pool_over_the_same_replicas(recorder)
 
 def test_during_a_move_the_routes_divide_the_requests(recorder):
     build(recorder, setup(pickers=MOVE))
-    route = named(recorder, CUSTOM["route"], "llama-8b")["spec"]
+    route = recorder.object(CUSTOM["route"], "llama-8b")["spec"]
     for rule in route["rules"]:
         weights = {each["name"]: each["weight"] for each in rule["backendRefs"]}
         assert weights == {"llama-8b": 80, "llama-8b-next": 20}
@@ -244,5 +243,5 @@ def test_the_body_router_gets_the_cpu_for_the_prompts_of_all_models(recorder):
     made = setup({"peak": long})
     made["models"].append({**other, "peak": long})
     build(recorder, made)
-    pod = named(recorder, DEPLOYMENT, "inference-body-router")["spec"]["template"]["spec"]
+    pod = recorder.object(DEPLOYMENT, "inference-body-router")["spec"]["template"]["spec"]
     assert pod["containers"][0]["resources"]["requests"]["cpu"] == "1700m"

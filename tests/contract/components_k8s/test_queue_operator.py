@@ -41,9 +41,7 @@ def configuration() -> dict[str, Any]:
 def test_kueue_comes_with_its_kinds_and_two_priorities(recorder: Any):
     assert build(recorder, {}) == "kueue-system"
     assert recorder.one(SERVER).inputs["spec"]["replicas"] == 2
-    values = {
-        each.inputs["metadata"]["name"]: each.inputs["value"] for each in recorder.all(PRIORITY)
-    }
+    values = {name: found["value"] for name, found in recorder.objects(PRIORITY).items()}
     assert values == {"high": 1000, "low": -1000}
 
 
@@ -89,11 +87,9 @@ def test_sets_of_jobs_queue_where_they_are_installed(recorder: Any):
     of_sets = [hook for hook in hooks if hook["rules"][0]["resources"] == ["jobsets"]]
     selector = configuration()["managedJobsNamespaceSelector"]
     assert [hook["namespaceSelector"] for hook in of_sets] == [selector, selector]
-    (rules,) = [
-        each.inputs["rules"]
-        for each in recorder.all("kubernetes:rbac.authorization.k8s.io/v1:ClusterRole")
-        if each.inputs["metadata"]["name"] == "kueue-manager-role"
-    ]
+    rules = recorder.object(
+        "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole", "kueue-manager-role"
+    )["rules"]
     of_kind = [rule for rule in rules if rule["apiGroups"] == ["jobset.x-k8s.io"]]
     assert [rule["resources"] for rule in of_kind] == [
         ["jobsets"],

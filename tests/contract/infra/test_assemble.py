@@ -369,8 +369,8 @@ def test_nodes_boot_from_the_disks_that_the_stack_names(cloud: CloudRecorder) ->
         "system": "pd-ssd",
     }
     classes = {
-        seen.inputs["metadata"]["name"]: seen.inputs["spec"]["priorities"]
-        for seen in cloud.all("kubernetes:cloud.google.com/v1:ComputeClass")
+        name: found["spec"]["priorities"]
+        for name, found in cloud.objects("kubernetes:cloud.google.com/v1:ComputeClass").items()
     }
     first, second = classes["small"]
     assert first["storage"] == {"bootDiskType": "pd-ssd"}

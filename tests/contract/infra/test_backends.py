@@ -38,11 +38,6 @@ def settings_of(seen: Any) -> dict[str, dict[str, Any]]:
     }
 
 
-def named(seen: Any, kind: str, name: str) -> Any:
-    (found,) = [each.inputs for each in seen.all(kind) if each.inputs["metadata"]["name"] == name]
-    return found
-
-
 def test_a_relay_knows_each_backend_by_address_model_and_credential(seen):
     found = settings_of(seen)["relay"]["backends"]
     assert sorted(found) == sorted(document()["backends"])
@@ -125,9 +120,9 @@ def test_the_tokens_of_backends_are_a_line_of_the_cost_without_a_price():
 
 
 def test_a_fallback_is_a_replica_of_the_pool_and_of_nothing_else(seen):
-    pool = named(seen, "kubernetes:inference.networking.k8s.io/v1:InferencePool", "llama-3-1-8b")
+    pool = seen.object("kubernetes:inference.networking.k8s.io/v1:InferencePool", "llama-3-1-8b")
     selector = pool["spec"]["selector"]["matchLabels"]
-    fallback = named(seen, DEPLOYMENT, "relay-llama-3-1-8b")
+    fallback = seen.object(DEPLOYMENT, "relay-llama-3-1-8b")
     labels = fallback["spec"]["template"]["metadata"]["labels"]
     assert selector.items() <= labels.items()
     deployments = [each.inputs for each in seen.all(DEPLOYMENT)]
@@ -181,11 +176,11 @@ def test_a_fallback_knows_its_engines_its_money_and_whom_it_refuses(seen):
 
 def test_only_a_fallback_has_a_token_of_the_cluster_and_may_change_its_count_alone(seen):
     def has_token(name: str) -> bool:
-        spec = named(seen, DEPLOYMENT, name)["spec"]["template"]["spec"]
+        spec = seen.object(DEPLOYMENT, name)["spec"]["template"]["spec"]
         return spec["automountServiceAccountToken"]
 
     assert (has_token("relay"), has_token("relay-llama-3-1-8b")) == (False, True)
-    role = named(seen, "kubernetes:rbac.authorization.k8s.io/v1:Role", "relay-llama-3-1-8b")
+    role = seen.object("kubernetes:rbac.authorization.k8s.io/v1:Role", "relay-llama-3-1-8b")
     pods, count = role["rules"]
     assert (pods["resources"], pods["verbs"]) == (["pods"], ["get", "list"])
     assert count["resourceNames"] == ["relay-llama-3-1-8b-spent"]
@@ -194,12 +189,12 @@ def test_only_a_fallback_has_a_token_of_the_cluster_and_may_change_its_count_alo
 
 def test_relays_reach_the_ports_of_their_backends_and_a_fallback_its_engines(seen):
     def ports(name: str) -> list[int]:
-        rules = named(seen, POLICY, name)["spec"]["egress"]
+        rules = seen.object(POLICY, name)["spec"]["egress"]
         return [port["port"] for rule in rules for port in rule["ports"]]
 
     assert ports("relay") == [53, 53, 443, 8000, 988, 80]
     assert ports("relay-llama-3-1-8b") == [53, 53, 443, 988, 80, 8000]
-    reads = named(seen, POLICY, "relay-llama-3-1-8b-reads")["spec"]
+    reads = seen.object(POLICY, "relay-llama-3-1-8b-reads")["spec"]
     assert reads["policyTypes"] == ["Ingress"]
     assert reads["podSelector"]["matchLabels"]["app.kubernetes.io/component"] == "model-server"
 

@@ -76,16 +76,14 @@ def test_the_worker_asks_the_engine_of_its_pod(seen: Any) -> None:
 
 
 def test_the_service_may_only_manage_jobs_and_list_their_pods_there(seen: Any) -> None:
-    roles = [each.inputs for each in seen.all("kubernetes:rbac.authorization.k8s.io/v1:Role")]
-    (role,) = [each for each in roles if each["metadata"]["name"] == NAME]
+    role = seen.object("kubernetes:rbac.authorization.k8s.io/v1:Role", NAME)
     assert role["metadata"]["namespace"] == NAMESPACE
     assert role["rules"] == [
         {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "delete", "get"]},
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
     ]
     kind = "kubernetes:rbac.authorization.k8s.io/v1:RoleBinding"
-    bindings = [each.inputs for each in seen.all(kind)]
-    (binding,) = [each for each in bindings if each["metadata"]["name"] == NAME]
+    binding = seen.object(kind, NAME)
     (subject,) = binding["subjects"]
     assert (subject["name"], subject["namespace"]) == ("batch", "models")
 
@@ -138,11 +136,7 @@ def test_the_metrics_of_worker_and_engine_are_stored_from_pods_that_collectors_r
     }
     asked = [ports[each["port"]] for each in scraped["spec"]["endpoints"]]
     assert asked == [9091, 8000]
-    (wall,) = [
-        each.inputs["spec"]
-        for each in seen.all("kubernetes:networking.k8s.io/v1:NetworkPolicy")
-        if each.inputs["metadata"]["name"] == NAME
-    ]
+    wall = seen.object("kubernetes:networking.k8s.io/v1:NetworkPolicy", NAME)["spec"]
     assert wall["podSelector"]["matchLabels"] == own
     (rule,) = wall["ingress"]
     assert sorted(port["port"] for port in rule["ports"]) == sorted(asked)

@@ -127,8 +127,7 @@ def test_a_set_has_a_slice_without_sets_of_any_namespace(seen: Any) -> None:
 
 
 def test_the_service_may_manage_sets_there_instead_of_jobs(seen: Any) -> None:
-    roles = [each.inputs for each in seen.all("kubernetes:rbac.authorization.k8s.io/v1:Role")]
-    (role,) = [each for each in roles if each["metadata"]["name"] == NAME]
+    role = seen.object("kubernetes:rbac.authorization.k8s.io/v1:Role", NAME)
     assert role["rules"][0] == {
         "apiGroups": ["jobset.x-k8s.io"],
         "resources": ["jobsets"],

@@ -24,16 +24,8 @@ def platform_with(settings: Any, *more: dict[str, Any]) -> Any:
 
 
 def settings_of(recorder: Any) -> Any:
-    maps = [seen.inputs for seen in recorder.all("kubernetes:core/v1:ConfigMap")]
-    (found,) = [each for each in maps if each["metadata"]["name"] == "batch"]
+    found = recorder.object("kubernetes:core/v1:ConfigMap", "batch")
     return json.loads(found["data"]["settings.json"])
-
-
-def named(recorder: Any, kind: str, name: str) -> Any:
-    (found,) = [
-        seen.inputs for seen in recorder.all(kind) if seen.inputs["metadata"]["name"] == name
-    ]
-    return found
 
 
 def test_all_models_that_answer_texts_answer_batches_with_the_priority_of_the_batch(
@@ -99,7 +91,7 @@ def test_a_bucket_that_exists_is_taken(deployed: Any) -> None:
 
 def test_the_paths_of_batches_pass_by_the_body_router(deployed: Any) -> None:
     seen = deployed(platform_with({}))
-    route = named(seen, "kubernetes:gateway.networking.k8s.io/v1:HTTPRoute", "batch")
+    route = seen.object("kubernetes:gateway.networking.k8s.io/v1:HTTPRoute", "batch")
     (rule,) = route["spec"]["rules"]
     assert [each["path"]["value"] for each in rule["matches"]] == ["/v1/batches", "/v1/files"]
     (extension,) = [
@@ -121,7 +113,7 @@ def test_teams_bring_their_models_and_workers_a_key(deployed: Any) -> None:
     assert found["teams"] == {"red": ["llama-3.1-8b"], "blue": None}
     assert found["key_file"] == "/etc/batch-key/key"
     gate = json.loads(
-        named(seen, "kubernetes:core/v1:ConfigMap", "client-gate")["data"]["callout.yaml"]
+        seen.object("kubernetes:core/v1:ConfigMap", "client-gate")["data"]["callout.yaml"]
     )
     assert gate["batches"] is True
     acting = [name for name, team in gate["teams"].items() if team.get("acts_for_teams")]

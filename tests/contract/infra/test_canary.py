@@ -38,7 +38,7 @@ def built(deployed: Deployed) -> Built:
 
 
 def by_name(recorder: Records, kind: str) -> dict[str, Any]:
-    return {seen.inputs["metadata"]["name"]: seen.inputs for seen in recorder.all(kind)}
+    return recorder.objects(kind)
 
 
 def test_the_second_version_is_a_model_with_the_weights_and_replicas_of_its_own() -> None:

@@ -30,13 +30,6 @@ def recorder(platform: Platform, deployed: Deployed) -> Records:
     return deployed(platform)
 
 
-def named(recorder: Records, kind: str, name: str) -> Any:
-    (found,) = [
-        seen.inputs for seen in recorder.all(kind) if seen.inputs["metadata"]["name"] == name
-    ]
-    return found
-
-
 def test_the_second_version_has_the_defaults_of_its_own_engine(platform: Platform) -> None:
     ((first,), (second,)) = (resolve(platform).models[name] for name in (MODEL, SECOND))
     assert (first.settings.engine, second.settings.engine) == ("vllm", "sglang")
@@ -47,7 +40,7 @@ def test_the_second_version_has_the_defaults_of_its_own_engine(platform: Platfor
 
 def test_each_version_starts_its_own_engine_on_the_same_weights(recorder: Records) -> None:
     first, second = (
-        named(recorder, "kubernetes:apps/v1:Deployment", name)["spec"]["template"]["spec"]
+        recorder.object("kubernetes:apps/v1:Deployment", name)["spec"]["template"]["spec"]
         for name in ("llama-3-1-8b-gpu", "llama-3-1-8b-sglang-gpu")
     )
     (first,), (second,) = first["containers"], second["containers"]
@@ -59,7 +52,7 @@ def test_each_version_starts_its_own_engine_on_the_same_weights(recorder: Record
 
 
 def test_clients_name_an_adapter_of_sglang_behind_its_model(recorder: Records) -> None:
-    route = named(recorder, "kubernetes:gateway.networking.k8s.io/v1:HTTPRoute", OTHER)
+    route = recorder.object("kubernetes:gateway.networking.k8s.io/v1:HTTPRoute", OTHER)
     (rule,) = route["spec"]["rules"]
     names = [match["headers"][0]["value"] for match in rule["matches"]]
     assert names == [OTHER, f"{OTHER}:sql"]
@@ -101,7 +94,7 @@ def pair(request: pytest.FixtureRequest, deployed: Deployed) -> tuple[tuple[str,
 
 def of_pair(kind: str, pair: tuple[tuple[str, str], Records], suffix: str = "") -> list[Any]:
     """Return an object of the model, and that of its canary."""
-    return [named(pair[1], kind, f"llama-3-1-8b{version}{suffix}") for version in ("", "-second")]
+    return [pair[1].object(kind, f"llama-3-1-8b{version}{suffix}") for version in ("", "-second")]
 
 
 def test_each_engine_of_a_canary_is_started_checked_and_scraped_by_its_own_names(
@@ -147,6 +140,6 @@ def test_a_share_and_a_header_reach_the_second_engine(
 ) -> None:
     _, recorder = pair
     kind = "kubernetes:gateway.networking.k8s.io/v1:HTTPRoute"
-    (rule,) = named(recorder, kind, "llama-3-1-8b")["spec"]["rules"]
+    (rule,) = recorder.object(kind, "llama-3-1-8b")["spec"]["rules"]
     shares = [(each["name"], each["weight"]) for each in rule["backendRefs"]]
     assert shares == [("llama-3-1-8b", 75), ("llama-3-1-8b-second", 25)]

@@ -32,7 +32,7 @@ def test_each_role_of_a_stack_is_a_group_of_hosts_with_its_own_autoscaler(
 ):
     records = deployed(platform)
     kind = "kubernetes:leaderworkerset.x-k8s.io/v1:LeaderWorkerSet"
-    groups = {each.inputs["metadata"]["name"]: each.inputs for each in records.all(kind)}
+    groups = records.objects(kind)
     sizes = {name: one["spec"]["leaderWorkerTemplate"]["size"] for name, one in groups.items()}
     assert sizes == {"deepseek-r1-decode": 2, "deepseek-r1-prefill": 2}
     scalers = records.all("kubernetes:autoscaling/v2:HorizontalPodAutoscaler")

@@ -159,8 +159,8 @@ def test_jobs_of_a_team_have_a_claim_on_the_folder_where_the_queue_says_so(
     seen = deployed(with_queue())
     claims = seen.all("kubernetes:core/v1:PersistentVolumeClaim")
     volumes = {
-        each.inputs["metadata"]["name"]: each.inputs["spec"]
-        for each in seen.all("kubernetes:core/v1:PersistentVolume")
+        name: found["spec"]
+        for name, found in seen.objects("kubernetes:core/v1:PersistentVolume").items()
     }
     found = {
         each.inputs["metadata"]["namespace"]: volumes[each.inputs["spec"]["volumeName"]]

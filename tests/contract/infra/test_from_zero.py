@@ -39,13 +39,8 @@ def with_fallback() -> dict[str, Any]:
     return made
 
 
-def named(seen: Any, kind: str, name: str) -> Any:
-    (found,) = [each.inputs for each in seen.all(kind) if each.inputs["metadata"]["name"] == name]
-    return found
-
-
 def settings(seen: Any) -> dict[str, Any]:
-    return json.loads(named(seen, CONFIG_MAP, RELAY)["data"]["relay.yaml"])
+    return json.loads(seen.object(CONFIG_MAP, RELAY)["data"]["relay.yaml"])
 
 
 @pytest.fixture
@@ -60,12 +55,12 @@ def test_requests_wait_in_a_replica_of_the_pool_that_calls_no_backend(seen):
     assert found["backends"] == {}
     assert found["fallback"]["wait"] == {"expected_seconds": lead, "requests": 64, "seconds": 600}
     assert "count" not in found["fallback"]
-    pod = named(seen, DEPLOYMENT, RELAY)["spec"]["template"]
+    pod = seen.object(DEPLOYMENT, RELAY)["spec"]["template"]
     pool = seen.one("kubernetes:inference.networking.k8s.io/v1:InferencePool").inputs["spec"]
     selected = pool["selector"]["matchLabels"].items()
     assert selected <= pod["metadata"]["labels"].items()
     assert pod["spec"]["terminationGracePeriodSeconds"] > 900
-    (rule,) = named(seen, "kubernetes:rbac.authorization.k8s.io/v1:Role", RELAY)["rules"]
+    (rule,) = seen.object("kubernetes:rbac.authorization.k8s.io/v1:Role", RELAY)["rules"]
     assert rule == {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}
 
 
@@ -79,7 +74,7 @@ def test_everything_on_the_way_of_a_request_lets_it_wait_as_long_as_the_relay(se
     }
     assert POOL in limits
     assert min(limits.values()) > longest
-    grace = named(seen, DEPLOYMENT, RELAY)["spec"]["template"]["spec"]
+    grace = seen.object(DEPLOYMENT, RELAY)["spec"]["template"]["spec"]
     assert grace["terminationGracePeriodSeconds"] > longest
 
 
@@ -90,7 +85,7 @@ def test_demand_starts_the_first_replica_and_ends_the_last(seen):
     assert external["metric"]["name"] == DEMANDED
     assert external["target"] == {"averageValue": "1", "type": "AverageValue"}
     # what starts at zero, the autoscaler takes for switched off
-    engines = named(seen, DEPLOYMENT, ENGINES)["metadata"]["annotations"]
+    engines = seen.object(DEPLOYMENT, ENGINES)["metadata"]["annotations"]
     assert engines["gke-inference/replicas"] == "1"  # what the gate of weights starts
     rules = seen.one("kubernetes:monitoring.googleapis.com/v1:Rules").inputs["spec"]["groups"]
     (rule,) = rules[0]["rules"]

@@ -49,11 +49,7 @@ def test_a_terminating_picker_outlives_the_responses_that_it_observes(
 ) -> None:
     edits = [{"at": ["models", "llama-3.1-8b", "timeout_seconds"], "value": timeout}]
     made = deployed(parse(json.dumps(edited("local", edits))))
-    (spec,) = [
-        each.inputs["spec"]
-        for each in made.all("kubernetes:apps/v1:Deployment")
-        if each.inputs["metadata"]["name"] == "llama-3-1-8b-picker"
-    ]
+    spec = made.object("kubernetes:apps/v1:Deployment", "llama-3-1-8b-picker")["spec"]
     assert spec["template"]["spec"]["terminationGracePeriodSeconds"] == grace
     # a successor does not wait for it: Recreate would
     assert spec["strategy"] == {

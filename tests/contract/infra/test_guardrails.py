@@ -66,8 +66,7 @@ def test_the_gate_asks_the_guards_of_the_example_and_then_model_armor(deployed) 
 
 def test_rails_of_a_folder_are_in_the_cluster_and_only_the_gate_reaches_guards(deployed) -> None:
     seen = deployed(example())
-    maps = [one.inputs for one in seen.all("kubernetes:core/v1:ConfigMap")]
-    (rails,) = [one["data"] for one in maps if one["metadata"]["name"] == "guardrail-house"]
+    rails = seen.object("kubernetes:core/v1:ConfigMap", "guardrail-house")["data"]
     assert sorted(rails) == ["actions.py", "config.yml", "rails.co"]
     policies = seen.all("kubernetes:networking.k8s.io/v1:NetworkPolicy")
     (policy,) = [one for one in policies if one.inputs["metadata"]["name"] == "guardrails"]

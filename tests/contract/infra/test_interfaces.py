@@ -93,12 +93,14 @@ def test_the_cluster_has_multi_networking_and_its_pools_all_interfaces(seen: Any
 
 def test_the_networks_are_in_the_cluster_before_its_pools(seen: Any):
     parameters = {
-        each.inputs["metadata"]["name"]: each.inputs["spec"]
-        for each in seen.all("kubernetes:networking.gke.io/v1:GKENetworkParamSet")
+        name: found["spec"]
+        for name, found in seen.objects(
+            "kubernetes:networking.gke.io/v1:GKENetworkParamSet"
+        ).items()
     }
     networks = {
-        each.inputs["metadata"]["name"]: each.inputs["spec"]
-        for each in seen.all("kubernetes:networking.gke.io/v1:Network")
+        name: found["spec"]
+        for name, found in seen.objects("kubernetes:networking.gke.io/v1:Network").items()
     }
     assert list(networks) == [f"tcpxo-{at}" for at in range(1, 9)]
     for at, name in enumerate(networks, 1):
@@ -112,8 +114,8 @@ def test_the_networks_are_in_the_cluster_before_its_pools(seen: Any):
 
 def test_agents_prepare_the_nodes_of_a3_mega_only(seen: Any):
     agents = {
-        each.inputs["metadata"]["name"]: each.inputs["spec"]["template"]["spec"]
-        for each in seen.all("kubernetes:apps/v1:DaemonSet")
+        name: found["spec"]["template"]["spec"]
+        for name, found in seen.objects("kubernetes:apps/v1:DaemonSet").items()
     }
     for name in ("device-injector", "nccl-tcpxo-installer"):
         nodes = agents[name]["affinity"]["nodeAffinity"]
@@ -138,8 +140,8 @@ def test_a3_high_has_four_of_everything(on_a3_high: Any):
 
 def test_agents_leave_a3_high_nodes_without_interfaces_alone(on_a3_high: Any):
     agents = {
-        each.inputs["metadata"]["name"]: each.inputs["spec"]["template"]["spec"]
-        for each in on_a3_high.all("kubernetes:apps/v1:DaemonSet")
+        name: found["spec"]["template"]["spec"]
+        for name, found in on_a3_high.objects("kubernetes:apps/v1:DaemonSet").items()
     }
     for name in ("device-injector", "nccl-tcpx-installer"):
         nodes = agents[name]["affinity"]["nodeAffinity"]
@@ -152,8 +154,8 @@ def test_agents_leave_a3_high_nodes_without_interfaces_alone(on_a3_high: Any):
 
 def test_the_namespace_is_privileged_because_pods_mount_folders_of_the_node(seen: Any):
     levels = {
-        each.inputs["metadata"]["name"]: each.inputs["metadata"]["labels"]
-        for each in seen.all("kubernetes:core/v1:Namespace")
+        name: found["metadata"]["labels"]
+        for name, found in seen.objects("kubernetes:core/v1:Namespace").items()
     }
     assert levels["models"]["pod-security.kubernetes.io/enforce"] == "privileged"
 

@@ -40,12 +40,7 @@ def test_each_part_gets_the_access_that_it_needs(deployed: Any) -> None:
 
 def config_map(made: Any) -> Any:
     """Return the ConfigMap of the worker."""
-    (found,) = [
-        each.inputs
-        for each in made.all("kubernetes:core/v1:ConfigMap")
-        if each.inputs["metadata"]["name"] == "personal-worker"
-    ]
-    return found
+    return made.object("kubernetes:core/v1:ConfigMap", "personal-worker")
 
 
 def test_every_image_of_it_comes_from_the_repository_of_the_region(deployed: Any) -> None:

@@ -63,9 +63,7 @@ def one(found: Any, name: str) -> Any:
 
 def test_each_team_has_its_chips_and_the_rest_is_for_all(deployed: Any) -> None:
     seen = deployed(platform_with(chips=QUEUE))
-    queues = {
-        each.inputs["metadata"]["name"]: each.inputs for each in seen.all(f"{KIND}ClusterQueue")
-    }
+    queues = seen.objects(f"{KIND}ClusterQueue")
     assert list(queues) == ["chips-evals", "chips-research"]
     assert queues["chips-evals"]["spec"]["resourceGroups"] == [
         {
@@ -96,9 +94,7 @@ def test_each_team_has_its_chips_and_the_rest_is_for_all(deployed: Any) -> None:
 
 def test_jobs_of_a_flavor_go_to_its_compute_class(deployed: Any) -> None:
     seen = deployed(platform_with(chips=QUEUE))
-    flavors = {
-        each.inputs["metadata"]["name"]: each.inputs for each in seen.all(f"{KIND}ResourceFlavor")
-    }
+    flavors = seen.objects(f"{KIND}ResourceFlavor")
     classes = {
         each.inputs["metadata"]["name"]
         for each in seen.all("kubernetes:cloud.google.com/v1:ComputeClass")

@@ -30,7 +30,7 @@ def build(recorder, args, opts=None) -> ModelServer:
 
 def deployments(recorder, args) -> dict[str, dict[str, Any]]:
     build(recorder, args)
-    return {seen.inputs["metadata"]["name"]: seen.inputs for seen in recorder.all(DEPLOYMENT)}
+    return recorder.objects(DEPLOYMENT)
 
 
 def launcher_spec(recorder) -> Spec:
@@ -50,7 +50,7 @@ def pod(deployment):
 def test_a_pair_is_two_deployments_with_one_label(recorder, args):
     server = build(recorder, args)
     assert server.deployments == {"tpu": "llama-8b-tpu", "gpu": "llama-8b-gpu"}
-    made = {seen.inputs["metadata"]["name"]: seen.inputs for seen in recorder.all(DEPLOYMENT)}
+    made = recorder.objects(DEPLOYMENT)
     assert set(made) == {"llama-8b-tpu", "llama-8b-gpu"}
     for deployment in made.values():
         labels = deployment["spec"]["template"]["metadata"]["labels"]
