@@ -12,9 +12,9 @@ from typing import Annotated, cast
 import yaml
 from pydantic import Field, ValidationError
 
-from gke_inference.catalogue.input_error import InputError, yaml_problem
+from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import Document
-from gke_inference.catalogue.user_yaml import user_yaml
+from gke_inference.catalogue.user_yaml import user_file
 from gke_inference.settings import Settings
 
 _MOST_BYTES = 1_000_000
@@ -128,10 +128,7 @@ def read_calibration(path: Path) -> Calibration:
     """
     if (size := path.stat().st_size) > _MOST_BYTES:
         raise InputError(str(path), f"must have at most {_MOST_BYTES:,} bytes", size)
-    try:
-        document = user_yaml(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, ValueError) as error:  # also a date or number that Python refuses
-        raise InputError(str(path), f"must be YAML: {yaml_problem(error)}") from None
+    document = user_file(path)
     _check_schema(path, document)
     try:
         found = Calibration.model_validate(document, strict=False)

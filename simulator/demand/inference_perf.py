@@ -5,13 +5,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from gke_inference.catalogue.input_error import InputError, yaml_problem
+from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import Document
-from gke_inference.catalogue.user_yaml import user_yaml
+from gke_inference.catalogue.user_yaml import user_file
 from simulator.demand.lines import check_size
 from simulator.demand.pattern import (
     MOST_BYTES,
@@ -120,10 +119,7 @@ def read_specification(path: Path, names: Names) -> Streamed:
         InputError: The file is no specification, or one whose requests depend on answers or data.
     """
     check_size(path, MOST_BYTES)
-    try:
-        document = user_yaml(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, ValueError) as error:
-        raise InputError(str(path), f"must be YAML: {yaml_problem(error)}") from None
+    document = user_file(path)
     try:
         specification = _Specification.model_validate(document)
     except ValidationError as error:

@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Annotated, Any, Self
 
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
-from gke_inference.catalogue.input_error import InputError, yaml_problem
+from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import RULE, Document
-from gke_inference.catalogue.user_yaml import user_yaml
+from gke_inference.catalogue.user_yaml import user_file
 from gke_inference.settings import Settings
 
 QUANTILES = 65_536
@@ -241,10 +240,7 @@ def read_pattern(path: Path) -> Pattern:
     if size > MOST_BYTES:
         rule = f"must have at most {MOST_BYTES:,} bytes, as a pattern, not a list of requests"
         raise InputError(str(path), rule, size)
-    try:
-        document = user_yaml(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, ValueError) as error:
-        raise InputError(str(path), f"must be YAML: {yaml_problem(error)}") from None
+    document = user_file(path)
     if not isinstance(document, dict):
         raise InputError(str(path), "must be a mapping with models and kinds", document)
     return pattern_of(document, str(path))

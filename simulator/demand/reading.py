@@ -4,10 +4,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-import yaml
-
-from gke_inference.catalogue.input_error import InputError, yaml_problem
-from gke_inference.catalogue.user_yaml import user_yaml
+from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.user_yaml import user_file
 from simulator.demand.arrivals import Traffic
 from simulator.demand.columns import read_columns
 from simulator.demand.generated import Generated
@@ -59,10 +57,7 @@ def read(
 
 def _of_yaml(path: Path, names: Names) -> Traffic:
     check_size(path, MOST_BYTES)
-    try:
-        document = user_yaml(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, ValueError) as error:
-        raise InputError(str(path), f"must be YAML: {yaml_problem(error)}") from None
+    document = user_file(path)
     if is_specification(document):
         return read_specification(path, names)
     pattern = read_pattern(path)

@@ -30,6 +30,7 @@ from simulator.engine import device_memory
 from simulator.engine.settings import EngineError, Surroundings
 from simulator.server.generation import POD_HEADER
 from simulator.server.running import SICK_FACTOR
+from workloads.common.serving import stopping
 
 _VERSION = "2.70.0"
 _EXTENSIONS = ("model_configuration", "binary_tensor_data", "parameters")
@@ -179,10 +180,7 @@ async def serve(settings: Settings) -> None:
         EngineError: A model cannot be loaded.
         OSError: A port is in use.
     """
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    stop, loop = stopping(), asyncio.get_running_loop()
     around = settings.surroundings
     start = around.durations.get("initialise", 0.0) / around.speed
     metrics = ServerMetrics()

@@ -25,7 +25,6 @@ SIGTERM); `POST /replicas/NAME/kill` (connections break); `POST /replicas/NAME/s
 """
 
 import asyncio
-import signal
 import sys
 import time
 from collections.abc import Mapping
@@ -44,6 +43,7 @@ from simulator.engine.settings import PREFIX, EngineError, deploy
 from simulator.server.server import ApiServer
 from simulator.server.startup import start_up
 from twin.engines import vllm_flags as flags
+from workloads.common.serving import stopping
 
 _LAG_PROBE_SECONDS = 0.05
 
@@ -265,10 +265,7 @@ class Fleet:
 
 
 async def _serve(config: FleetConfig) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    stop = stopping()
     fleet = Fleet(config)
     await fleet.start()
     LOG.info("fleet ready", extra={"fields": {"replicas": len(fleet.replicas)}})

@@ -18,6 +18,7 @@ from simulator.engine.settings import PREFIX, Deployment, EngineError
 from simulator.server.group import Leader, hosts_of, names_file, port_of, work
 from simulator.server.http_server import HttpServer
 from simulator.server.startup import start_up
+from workloads.common import serving
 
 SICK_FACTOR = 10.0
 """Slowdown factor of steps after SIGUSR1."""
@@ -37,10 +38,7 @@ async def serve(
         EngineError: a host of the engine is lost.
         OSError: the port is in use.
     """
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    stop, loop = serving.stopping(), asyncio.get_running_loop()
     rank = int(deployment.flags.data_parallel_start_rank or 0)
     leader = Leader(0 if rank else hosts_of(deployment, os.environ) - 1)
     is_member = asyncio.Event()

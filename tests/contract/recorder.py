@@ -66,6 +66,13 @@ class Records:
         """Returns the Kubernetes objects of a type, by name."""
         return {seen.inputs["metadata"]["name"]: seen.inputs for seen in self.all(type_name)}
 
+    def by_type(self) -> dict[str, list[dict[str, Any]]]:
+        """Returns the inputs of all registrations by the last word of their type."""
+        found: dict[str, list[dict[str, Any]]] = {}
+        for seen in self.registrations:
+            found.setdefault(seen.type.rpartition(":")[2], []).append(seen.inputs)
+        return found
+
     def one(self, type_name: str) -> Registration:
         """Returns the only registration of one type."""
         found = self.all(type_name)

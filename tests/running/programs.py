@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from tests.forks.warm import Warm
 from twin.engines.stream_worker import stream_environment
 from twin.host.paths import REPOSITORY
 from twin.tests.eventually import pause
+from twin.tests.metric_pages import total
 
 LIMIT = 30.0
 _WORDS = (b'"serving"', b'"working"')
@@ -90,10 +90,7 @@ class Program:
 
     def metric(self, name: str) -> float:
         """Return the sum of the series whose name and labels begin with a text."""
-        url = f"http://127.0.0.1:{self._metrics_port}/metrics"
-        with urllib.request.urlopen(url, timeout=5) as answer:
-            lines = answer.read().decode().splitlines()
-        return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(name))
+        return total(f"http://127.0.0.1:{self._metrics_port}/metrics", name)
 
     def terminate(self) -> None:
         self.process.send_signal(signal.SIGTERM)

@@ -1,5 +1,6 @@
 """Reads YAML that a user wrote."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import yaml
@@ -8,6 +9,8 @@ from yaml.constructor import SafeConstructor
 from yaml.parser import Parser
 from yaml.reader import Reader
 from yaml.scanner import Scanner
+
+from .input_error import InputError, yaml_problem
 
 _DEEPEST: Final = 100
 """Levels of nesting. Files of users have about ten; Python's own limit ends in no message."""
@@ -129,3 +132,16 @@ def user_yaml(text: str) -> Any:
         ValueError: It has a date or number that Python refuses.
     """
     return yaml.load(text, Loader=UserLoader)  # noqa: S506 - it derives from SafeLoader
+
+
+def user_file(path: Path) -> Any:
+    """Return the content of a YAML file that a user wrote.
+
+    Raises:
+        InputError: It is no YAML, or has a date or number that Python refuses.
+        OSError: It cannot be read.
+    """
+    try:
+        return user_yaml(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, ValueError) as error:
+        raise InputError(str(path), f"must be YAML: {yaml_problem(error)}") from None

@@ -23,9 +23,7 @@ def document() -> dict[str, Any]:
 def test_apigee_takes_the_place_of_the_gate_its_keys_and_its_counters(deployed: Deployed):
     platform = parse(json.dumps(document()))
     assert "apigee.googleapis.com" in resolve(platform).project.services
-    found: dict[str, list[dict[str, Any]]] = {}
-    for seen in deployed(platform).registrations:
-        found.setdefault(seen.type.rpartition(":")[2], []).append(seen.inputs)
+    found = deployed(platform).by_type()
     (backend,) = found["ApigeeBackendService"]
     (gateway,) = found["Gateway"]
     (extension,) = found["GCPTrafficExtension"]

@@ -66,14 +66,7 @@ def refused(found: dict[str, Any]) -> str:
 @pytest.fixture
 def made(deployed: Deployed):
     """Return what a stack registers, by type."""
-
-    def by_type(found: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-        registered: dict[str, list[dict[str, Any]]] = {}
-        for seen in deployed(parse(json.dumps(found))).registrations:
-            registered.setdefault(seen.type.rpartition(":")[2], []).append(seen.inputs)
-        return registered
-
-    return by_type
+    return lambda found: deployed(parse(json.dumps(found))).by_type()
 
 
 def with_certificates(**changes: Any) -> dict[str, Any]:

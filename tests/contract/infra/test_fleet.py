@@ -37,13 +37,7 @@ def exported(pool: dict[str, Any]) -> str | None:
 
 @pytest.fixture
 def made(deployed: Deployed):
-    def by_type(platform: Platform) -> dict[str, list[dict[str, Any]]]:
-        found: dict[str, list[dict[str, Any]]] = {}
-        for seen in deployed(platform).registrations:
-            found.setdefault(seen.type.rpartition(":")[2], []).append(seen.inputs)
-        return found
-
-    return by_type
+    return lambda platform: deployed(platform).by_type()
 
 
 def test_clusters_join_the_fleet_whose_gateways_one_of_them_configures(made):

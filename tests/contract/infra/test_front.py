@@ -53,14 +53,7 @@ def guarded() -> Platform:
 @pytest.fixture
 def made(deployed: Deployed):
     """Return what a stack registers, by type, as a cluster with a programmed Gateway answers."""
-
-    def by_type(platform: Platform) -> dict[str, list[dict[str, Any]]]:
-        found: dict[str, list[dict[str, Any]]] = {}
-        for seen in deployed(platform).registrations:
-            found.setdefault(seen.type.rpartition(":")[2], []).append(seen.inputs)
-        return found
-
-    return by_type
+    return lambda platform: deployed(platform).by_type()
 
 
 @pytest.mark.parametrize(("is_reached", "access"), [(True, [True]), (False, [])])

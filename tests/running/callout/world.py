@@ -18,6 +18,7 @@ from bench.latency.callout_gateway import bootstrap
 from tests.running.callout.servers import Servers
 from tests.running.programs import Program
 from twin.host.ports import free_port, free_ports, listens
+from twin.tests.metric_pages import total
 from twin.toolchain import tool
 
 LIMIT = 30.0
@@ -89,10 +90,7 @@ class Callout:
 
     def metric(self, name: str) -> float:
         """Return the sum of a metric over its labels, where `name` can end with some of them."""
-        url = f"http://127.0.0.1:{self.metrics_port}/metrics"
-        with urllib.request.urlopen(url, timeout=5) as answer:
-            lines = answer.read().decode().splitlines()
-        return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(name))
+        return total(f"http://127.0.0.1:{self.metrics_port}/metrics", name)
 
     def kill(self) -> None:
         self.process.kill()

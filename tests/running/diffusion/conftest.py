@@ -96,6 +96,17 @@ class Server:
         """Ask in a thread."""
         return self._threads.submit(self.ask, **body)
 
+    def hold(self, folder):
+        """Keep a chip busy until a file exists; return the file and the answer to come."""
+        gate = folder / "gate"
+        held = self.begin(prompt=f"hold {gate}")
+        self.until(lambda: self.metric("diffusion_images_running") == 1)
+        return gate, held
+
+    def wait_for(self, waiting):
+        """Wait until as many images wait for a chip."""
+        self.until(lambda: self.metric("diffusion_images_waiting") == waiting)
+
     def hang_up_on(self, path="/v1/images/generations", **body):
         """Ask, and return a function that closes the connection."""
         connection = self._connection()

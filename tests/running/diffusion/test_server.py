@@ -30,11 +30,9 @@ def test_four_chips_draw_four_candidates_of_one_request_at_once(serve):
 
 def test_what_waits_for_a_busy_chip_is_drawn_together(serve, tmp_path):
     server = serve(max_batch=3).ready()
-    gate = tmp_path / "gate"
-    held = server.begin(prompt=f"hold {gate}")
-    server.until(lambda: server.metric("diffusion_images_running") == 1)
+    gate, held = server.hold(tmp_path)
     others = [server.begin(prompt=str(number)) for number in range(5)]
-    server.until(lambda: server.metric("diffusion_images_waiting") == 5)
+    server.wait_for(5)
     gate.touch()
     assert drawn(held.result())[0]["batch"] == 1
     assert sorted(drawn(one.result())[0]["batch"] for one in others) == [2, 2, 3, 3, 3]
@@ -42,11 +40,9 @@ def test_what_waits_for_a_busy_chip_is_drawn_together(serve, tmp_path):
 
 def test_an_adapter_is_named_in_place_of_the_model_and_never_shares_a_batch(serve, tmp_path):
     server = serve(adapters={"comic": "/nowhere"}).ready()
-    gate = tmp_path / "gate"
-    held = server.begin(prompt=f"hold {gate}")
-    server.until(lambda: server.metric("diffusion_images_running") == 1)
+    gate, held = server.hold(tmp_path)
     asked = [server.begin(prompt="x", model=name) for name in ("comic", "flux", "comic")]
-    server.until(lambda: server.metric("diffusion_images_waiting") == 3)
+    server.wait_for(3)
     gate.touch()
     held.result()
     found = [drawn(one.result())[0] for one in asked]
@@ -75,11 +71,9 @@ def test_every_chip_draws_with_each_of_several_models(serve, tmp_path):
     also = [{"model": "mini", "folder": str(tmp_path / "mini"), "steps": 2}]
     (tmp_path / "mini").mkdir()
     server = serve(base_models=also, steps=4).ready()
-    gate = tmp_path / "gate"
-    held = server.begin(prompt=f"hold {gate}")
-    server.until(lambda: server.metric("diffusion_images_running") == 1)
+    gate, held = server.hold(tmp_path)
     asked = [server.begin(prompt="x", model=name) for name in ("mini", "flux", "mini")]
-    server.until(lambda: server.metric("diffusion_images_waiting") == 3)
+    server.wait_for(3)
     gate.touch()
     first = drawn(held.result())[0]
     found = [drawn(one.result())[0] for one in asked]
@@ -142,7 +136,7 @@ def test_a_killed_process_takes_one_model_with_it_until_it_is_started_again(serv
     lost = server.begin(prompt=f"hold {gate}", model="dev", seed=8)
     server.until(lambda: server.metric("diffusion_images_running") == 1)
     waits = server.begin(prompt="x", model="dev", num_inference_steps=2)
-    server.until(lambda: server.metric("diffusion_images_waiting") == 1)
+    server.wait_for(1)
     victim = int((tmp_path / "dev" / "drawing-8").read_text())
     os.kill(victim, signal.SIGKILL)
     assert lost.result()[0] == 500
@@ -183,11 +177,9 @@ def test_a_server_is_not_ready_before_every_model_is(serve, tmp_path):
 
 def test_a_full_queue_says_when_to_come_back(serve, tmp_path):
     server = serve(queue_limit=2).ready()
-    gate = tmp_path / "gate"
-    held = server.begin(prompt=f"hold {gate}")
-    server.until(lambda: server.metric("diffusion_images_running") == 1)
+    gate, held = server.hold(tmp_path)
     waiting = server.begin(prompt="x", n=2)
-    server.until(lambda: server.metric("diffusion_images_waiting") == 2)
+    server.wait_for(2)
     status, body, headers = server.ask(prompt="y")
     assert (status, body["error"]["type"]) == (429, "rate_limit_error")
     assert body["error"]["code"] == "queue_full"
@@ -203,9 +195,9 @@ def test_a_client_that_goes_frees_its_chip_and_its_place_in_the_queue(server, tm
     leave_chip = server.hang_up_on(prompt=never)
     server.until(lambda: server.metric("diffusion_images_running") == 1)
     leave_queue = server.hang_up_on(prompt="y", n=2)
-    server.until(lambda: server.metric("diffusion_images_waiting") == 2)
+    server.wait_for(2)
     leave_queue()
-    server.until(lambda: server.metric("diffusion_images_waiting") == 0)
+    server.wait_for(0)
     leave_chip()
     server.until(lambda: server.metric("diffusion_images_running") == 0)
     assert (server.folder / "given-up").read_text() == never
@@ -222,11 +214,9 @@ def test_a_request_that_takes_too_long_is_given_up(serve, tmp_path):
 
 def test_sigterm_finishes_what_is_there_and_takes_nothing_new(serve, tmp_path):
     server = serve().ready()
-    gate = tmp_path / "gate"
-    held = server.begin(prompt=f"hold {gate}")
-    server.until(lambda: server.metric("diffusion_images_running") == 1)
+    gate, held = server.hold(tmp_path)
     waiting = server.begin(prompt="x")
-    server.until(lambda: server.metric("diffusion_images_waiting") == 1)
+    server.wait_for(1)
     server.process.send_signal(signal.SIGTERM)
     server.until(lambda: server.get("/health") and "draining" in server.get("/health")[1])
     assert server.ask(prompt="late")[0] == 503
@@ -264,13 +254,11 @@ def test_a_chip_whose_process_is_killed_fails_its_picture_only_and_comes_back(se
 
 def test_what_waits_while_a_worker_ends_is_drawn_by_the_next_one(serve, tmp_path):
     server = serve(timeout_seconds=60).ready()
-    gate = tmp_path / "gate"
-    held = server.begin(prompt=f"hold {gate}")
-    server.until(lambda: server.metric("diffusion_images_running") == 1)
+    gate, held = server.hold(tmp_path)
     ends = server.begin(prompt="die")
-    server.until(lambda: server.metric("diffusion_images_waiting") == 1)
+    server.wait_for(1)
     waits = server.begin(prompt="x", num_inference_steps=2)
-    server.until(lambda: server.metric("diffusion_images_waiting") == 2)
+    server.wait_for(2)
     gate.touch()
     held.result()
     assert ends.result()[0] == 500
@@ -335,9 +323,7 @@ def test_a_chip_forgets_an_adapter_that_is_gone_while_it_draws(serve, tmp_path):
     weights.touch()
     server = serve(live_adapters=str(tmp_path / "live")).ready()
     assert drawn(server.ask(prompt="x", model="alice"))
-    gate = tmp_path / "gate"
-    held = server.begin(prompt=f"hold {gate}")
-    server.until(lambda: server.metric("diffusion_images_running") == 1)
+    gate, held = server.hold(tmp_path)
     weights.unlink()
     server.until((server.folder / "forgotten").exists)
     gate.touch()
@@ -349,14 +335,12 @@ def test_an_adapter_that_was_replaced_shares_no_batch_with_the_one_before(serve,
     weights.parent.mkdir(parents=True)
     weights.write_text("one")
     server = serve(live_adapters=str(tmp_path / "live")).ready()
-    gate = tmp_path / "gate"
-    held = server.begin(prompt=f"hold {gate}")
-    server.until(lambda: server.metric("diffusion_images_running") == 1)
+    gate, held = server.hold(tmp_path)
     first = server.begin(prompt="x", model="alice")
-    server.until(lambda: server.metric("diffusion_images_waiting") == 1)
+    server.wait_for(1)
     weights.write_text("another")
     second = server.begin(prompt="x", model="alice")
-    server.until(lambda: server.metric("diffusion_images_waiting") == 2)
+    server.wait_for(2)
     gate.touch()
     held.result()
     assert [drawn(one.result())[0]["batch"] for one in (first, second)] == [1, 1]

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import time
-import urllib.request
 
 from gke_inference.gateway.picker_roles import roles_config
 from gke_inference.serving.disaggregation import (
@@ -16,6 +15,7 @@ from gke_inference.serving.disaggregation import (
 from twin.host import loopback_only
 from twin.host.paths import REPOSITORY
 from twin.host.ports import free_port
+from twin.tests.metric_pages import total
 from twin.tests.running.gateway.cluster import Cluster
 from twin.tests.running.gateway.manifests import service
 from twin.toolchain import tool
@@ -181,13 +181,6 @@ class RolesPool:
         """End everything."""
         for pod in list(self._processes):
             self.kill(pod)
-
-
-def total(url: str, name: str) -> float:
-    """Return the sum of a page's series that begin with a name."""
-    with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 - the pods of the test
-        lines = answer.read().decode().splitlines()
-    return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(name))
 
 
 def from_source(source: str) -> str:

@@ -4,7 +4,6 @@ import json
 import subprocess
 import threading
 import time
-import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +17,7 @@ from twin.host.ports import free_port
 from twin.model_providers.dialects import Grants
 from twin.model_providers.server import Providers, serve
 from twin.tests.eventually import eventually
+from twin.tests.metric_pages import total
 from twin.tests.running.gateway.client import PORT, ask
 from twin.tests.running.gateway.cluster import BLOCK, Cluster
 from twin.tests.running.gateway.manifests import (
@@ -154,10 +154,7 @@ class Pool:
             self.cluster.kube.patch(path, {"status": {"conditions": [condition]}}, "merge")
 
     def metric(self, name: str) -> float:
-        url = f"http://{RELAY}:{self.metrics_port}/metrics"
-        with urllib.request.urlopen(url, timeout=5) as answer:
-            lines = answer.read().decode().splitlines()
-        return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(name))
+        return total(f"http://{RELAY}:{self.metrics_port}/metrics", name)
 
     def is_ready(self) -> bool:
         """Return whether the pool may count on the relay."""
