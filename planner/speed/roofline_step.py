@@ -175,8 +175,6 @@ class Step:
     """Time of one token in a step without prompts."""
     with_prompt: Array
     """Duration of a step that also computes prompts."""
-    decode_with_prompt: Array
-    """Time of one token in such a step."""
     batches: Array
     """Micro-batches in flight: 1 without pipeline stages."""
     chunk: Array
@@ -370,8 +368,7 @@ def step(one: Work, sequences: Array) -> Step:
         drafts,
     )
     decode = alone.seconds / one.accepted
-    both = _of_one_token(alone, mixed, one.accepted)
-    seconds = decode + part * one.beside * (both - decode)
+    seconds = decode + part * one.beside * (one_token(alone, mixed, one.accepted) - decode)
     of_chunk = one.given / chunk
     prompt = (
         np.maximum(
@@ -380,10 +377,10 @@ def step(one: Work, sequences: Array) -> Step:
         + _links(one, chunk * of_chunk)
         + fixed
     )
-    return Step(seconds, decode, mixed.seconds, both, batches, chunk, part, alone, mixed, prompt)
+    return Step(seconds, decode, mixed.seconds, batches, chunk, part, alone, mixed, prompt)
 
 
-def _of_one_token(alone: Parts, mixed: Parts, accepted: Array) -> Array:
+def one_token(alone: Parts, mixed: Parts, accepted: Array) -> Array:
     """Return the time of one token in a step with prompts, as `CostModel.step_seconds` does.
 
     What prompts add is not divided by the generated tokens, and hides only behind the reads of one.

@@ -13,7 +13,7 @@ from gke_inference.sizing.shapes import shape_of
 from planner.fit.chips import Efficiency, accelerator
 from planner.fit.tables import table
 from planner.speed.roofline import CostModel, StepLoad
-from planner.speed.roofline_step import Step, peak_flops, step, work
+from planner.speed.roofline_step import Step, one_token, peak_flops, step, work
 from planner.speed.speculation import first_chance, speculation
 
 
@@ -133,7 +133,8 @@ def test_arrays_and_the_roofline_of_the_twin_agree_on_steps_that_also_compute_pr
                 guess=guess)  # fmt: skip
     made = step(many, np.array([float(count)]))
     load = mixed_load(made, count, given + 1000, given, cached + 32)
-    assert cost.step_seconds(load) == pytest.approx(float(made.decode_with_prompt[0]), rel=1e-6)
+    expected = one_token(made.alone, made.mixed, many.accepted)
+    assert cost.step_seconds(load) == pytest.approx(float(expected[0]), rel=1e-6)
 
 
 def test_what_a_prompt_adds_is_not_divided_by_the_generated_tokens():
