@@ -16,6 +16,7 @@ from ruamel.yaml.error import YAMLError
 from gke_inference.catalogue.engines import DEFAULT_ENGINE
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.problems import join
+from infra.reading.layers import SettingsOf
 from infra.reading.load import KEY, PROJECT, STACKS, parse, platform_in, text_of
 from infra.stack import Layer
 from infra.stack.problems import StackError
@@ -112,18 +113,40 @@ def rewritten(stack: str, change: Callable[[Any], None], folder: Path = STACKS) 
     file = f"Pulumi.{stack}.yaml"
     text = text_of(folder / file)
     before = platform_in(text, file)  # report errors of the file as every other command does
-    yaml, document = opened(text, file)
-    if problems := list(_unwritable(file, before, text)):
-        raise StackError(problems)
+
+    def checked(platform: Any) -> None:
+        if problems := list(_unwritable(file, before, text)):
+            raise StackError(problems)
+        change(platform)
+
+    return changed(text, file, checked)
+
+
+def changed(
+    text: str, file: str, change: Callable[[Any], None], settings_of: SettingsOf | None = None
+) -> str:
+    """Return the text of a stack file after a change of its settings, with its comments.
+
+    Args:
+        text: Content of the file.
+        file: Name of the file, for errors.
+        change: Changes the settings in place.
+        settings_of: Returns the settings that the platform of a serving stack shares. Without it,
+            serving stacks are rejected.
+
+    Raises:
+        StackError: The text cannot be written back, or is no usable stack after the change.
+    """
+    yaml, document = _opened(text, file)
     platform: Any = document["config"][f"{PROJECT}:{KEY}"]
     change(platform)
-    parse(json.dumps(platform))
+    parse(json.dumps(platform), settings_of)
     written = io.StringIO()
     yaml.dump(document, written)
     return written.getvalue()
 
 
-def opened(text: str, file: str) -> tuple[YAML, Any]:
+def _opened(text: str, file: str) -> tuple[YAML, Any]:
     """Return the document of a stack file, and what writes it with its comments.
 
     Args:

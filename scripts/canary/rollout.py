@@ -1,15 +1,13 @@
 """Sets the share of a canary, by the delivery of its stack."""
 
-import io
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from infra.reading.edit import opened
-from infra.reading.load import KEY, PROJECT, STACKS, parse, platform_of, settings_in
+from infra.reading.edit import changed
+from infra.reading.load import STACKS, platform_in, settings_in, text_of
 from infra.stack.problems import StackError
 from scripts.accept.deployed import Deployed, Object
 from scripts.backend.backend import Backend
@@ -126,14 +124,14 @@ def write_percent(stack: str, model: str, percent: int, folder: Path = STACKS) -
         StackError: The file is invalid, or would be with the share; it is unchanged.
     """
     file = folder / f"Pulumi.{stack}.yaml"
-    platform_of(file)
-    yaml, document = opened(file)
-    platform: Any = document["config"][f"{PROJECT}:{KEY}"]
-    platform["models"][model]["canary"]["percent"] = percent
-    parse(json.dumps(platform), partial(settings_in, folder))
-    text = io.StringIO()
-    yaml.dump(document, text)
-    file.write_text(text.getvalue(), encoding="utf-8")
+    text = text_of(file)
+    platform_in(text, file.name)  # report errors of the file as every other command does
+
+    def change(platform: Any) -> None:
+        platform["models"][model]["canary"]["percent"] = percent
+
+    text = changed(text, file.name, change, partial(settings_in, folder))
+    file.write_text(text, encoding="utf-8")
 
 
 def check_ready(deployed: Deployed, model: str) -> None:
