@@ -6,17 +6,16 @@ import logging
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler
 from typing import Final
 
 from twin.cluster.monitoring.durations import Clock, seconds
 from twin.front import dns
 from twin.front.cloud import Cloud
-from twin.host.own_callers import OwnHttpServer
 from twin.host.paths import TwinPaths
 from twin.wire.property_values import Json, as_list, as_object, get_path, last_segment
+from twin.wire.text_page import TextPage
 from twin.world.nearness import CLIENT_REGION
 from twin.world.rules import Rules
 from twin.world.store import Listing, Record
@@ -167,7 +166,7 @@ class Uptime:
         self._resources = Listing(paths, (CHECK,))
         self._due: dict[tuple[Check, str], float] = {}
         self._seen: dict[tuple[Check, str], Seen] = {}
-        self._server: OwnHttpServer | None = None
+        self._served: TextPage | None = None
         rules = Rules.of(paths)
         self._clock = Clock(rules.speed, float(rules.value("monitoring.interval.shortest")))
 
@@ -182,10 +181,9 @@ class Uptime:
 
     def close(self) -> None:
         """End the page."""
-        if self._server is not None:
-            self._server.shutdown()
-            self._server.server_close()
-            self._server = None
+        if self._served is not None:
+            self._served.close()
+            self._served = None
 
     def round(self, now: float) -> None:
         """Run the checks that are due, and serve what they saw."""
@@ -206,7 +204,7 @@ class Uptime:
                 if addresses
                 else Seen(is_passed=False)
             )
-        if wanted and self._server is None:
+        if wanted and self._served is None:
             self._serve()
 
     def page(self) -> str:
@@ -214,24 +212,9 @@ class Uptime:
         return "".join(f"{line}\n" for line in _lines(dict(self._seen)))
 
     def _serve(self) -> None:
-        page: Callable[[], str] = self.page
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                text = page().encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "text/plain; version=0.0.4")
-                self.send_header("Content-Length", str(len(text)))
-                self.end_headers()
-                self.wfile.write(text)
-
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-                del format, args
-
-        self._server = OwnHttpServer((_LOOPBACK, 0), Handler)
-        threading.Thread(target=self._server.serve_forever, daemon=True, name="uptime-page").start()
+        self._served = TextPage((_LOOPBACK, 0), "uptime-page", self.page)
         partial = self._paths.uptime_file.with_suffix(".tmp")
-        partial.write_text(json.dumps({"port": self._server.server_port}))
+        partial.write_text(json.dumps({"port": self._served.port}))
         partial.replace(self._paths.uptime_file)
 
 

@@ -5,17 +5,15 @@ the files of running containers as a page for Prometheus (rule `monitoring.accel
 """
 
 import json
-import threading
 from collections.abc import Iterator, Mapping
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.monitoring import addresses
 from twin.cluster.monitoring.system_jobs import MEMORY_TOTAL, MEMORY_USED
-from twin.host.own_callers import OwnHttpServer
 from twin.host.processes import started_at
+from twin.wire.text_page import TextPage
 
 MEMORY_SUFFIX = ".accelerator.json"
 """End of the name of a container's file, in the folder of its pod."""
@@ -71,7 +69,7 @@ class AcceleratorMemory:
         self._pods = ctx.dir / "pods"
         self._file = ctx.dir / "accelerators" / "addresses"
         self._file.parent.mkdir(parents=True, exist_ok=True)
-        self._server: OwnHttpServer | None = None
+        self._page: TextPage | None = None
         spec = ctx.spec
         self._cluster = {
             "project_id": spec.project,
@@ -89,31 +87,12 @@ class AcceleratorMemory:
         if addresses.is_taken(self.address):
             self._file.unlink()  # by a stranger, while this cluster was down
         host, port = self.address.rsplit(":", 1)
-        pods, cluster = self._pods, self._cluster
-
-        class Handler(BaseHTTPRequestHandler):
-            """Answers every GET with the page."""
-
-            def do_GET(self) -> None:
-                """Answer with the page."""
-                body = page(pods, cluster).encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "text/plain; version=0.0.4")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
-                """Write no log."""
-
-        self._server = OwnHttpServer((host, int(port)), Handler)
-        threading.Thread(
-            target=self._server.serve_forever, name="accelerator-memory", daemon=True
-        ).start()
+        self._page = TextPage(
+            (host, int(port)), "accelerator-memory", lambda: page(self._pods, self._cluster)
+        )
 
     def stop(self) -> None:
         """End the server."""
-        if self._server is not None:
-            self._server.shutdown()
-            self._server.server_close()
-            self._server = None
+        if self._page is not None:
+            self._page.close()
+            self._page = None
