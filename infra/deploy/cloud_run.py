@@ -4,13 +4,13 @@ from typing import Any
 
 import pulumi
 
+from gke_inference.catalogue.files.buckets import bucket_in
 from gke_inference.catalogue.versions import image, replaced
 from gke_inference.intent.cloud_run import RUN_IMAGE, CloudRunSettings
 from gke_inference.serving.cloud_run.cloud_run_model import CloudRunModel, CloudRunModelArgs
 from infra.plan import RegionPlan
 from infra.plan.backends import BackendsPlan
 from infra.plan.cloud_run import RunService
-from infra.plan.names import bucket_in
 
 
 def run_models(

@@ -11,6 +11,7 @@ import pulumi
 
 from gke_inference.catalogue.engine_flags import flags
 from gke_inference.catalogue.engines import engine
+from gke_inference.catalogue.files.buckets import bucket_in
 from gke_inference.cluster.workload_identity import BucketAccessArgs, WorkloadIdentityArgs
 from gke_inference.intent.intent import ModelServerArgs
 from gke_inference.observability.demanded import Demand
@@ -27,7 +28,7 @@ from infra.plan import RegionPlan, ServedModel
 from infra.plan.backends import pool_relay
 from infra.plan.capacity import rungs
 from infra.plan.engine import intent_words
-from infra.plan.names import bucket_in, claim_name
+from infra.plan.names import claim_name
 from infra.plan.served import ServingSite
 from infra.plan.storage import BUCKET_CLAIM
 from infra.stack import EngineSettings, Form, Role, Task

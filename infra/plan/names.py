@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 
+from gke_inference.catalogue.files.buckets import bucket_in
 from gke_inference.catalogue.names import physical_name, router_name
 from infra.stack import Layer, Platform
 from workloads.engine.weights_manifest import split
@@ -12,11 +13,6 @@ NAMESPACE = "models"
 """Namespace that a platform creates."""
 GATEWAY_NAMESPACE = "inference-gateway"
 """Namespace of the gateway that teams share."""
-
-
-def bucket_in(weights: str) -> str | None:
-    """Return the bucket that a path of weights names, or None if it is in the model bucket."""
-    return weights.split("/")[2] if weights.startswith("gs://") else None
 
 
 @dataclass(frozen=True)

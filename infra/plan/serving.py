@@ -3,10 +3,11 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from gke_inference.catalogue.files.buckets import bucket_in
 from gke_inference.catalogue.names import deployment_names
 from infra.plan.canary import CanaryVersion, canary_model
 from infra.plan.capacity import CapacityByRegion, RegionCapacity, prefill_capacity
-from infra.plan.names import Names, bucket_in, object_name, version_name
+from infra.plan.names import Names, object_name, version_name
 from infra.plan.project import ProjectPlan
 from infra.plan.served import ServedModel, ServingSite
 from infra.plan.storage import StoragePlan

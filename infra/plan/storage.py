@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from gke_inference.catalogue.files.buckets import bucket_in
 from gke_inference.catalogue.files.filestore import TIERS
 from infra.plan.canary import canary_model
-from infra.plan.names import Names, bucket_in, object_name
+from infra.plan.names import Names, object_name
 from infra.stack import (
     AdapterPlace,
     Archive,

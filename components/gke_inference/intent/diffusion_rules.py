@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from gke_inference.catalogue.engines import engines_for
+from gke_inference.catalogue.files.buckets import bucket_in
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.problems import join
 from gke_inference.intent.diffusion_settings import FurtherModel, ImageGeneration, Videos
@@ -86,7 +87,7 @@ def _images(intent: ServingIntent, images: ImageGeneration) -> Iterator[InputErr
         yield InputError(join(_IMAGES, "step_cache"), rule, images.step_cache)
     for name, model in images.models.items():
         where = join(_MODELS, name)
-        if _bucket(model.weights) != _bucket(intent.weights):
+        if bucket_in(model.weights) != bucket_in(intent.weights):
             rule = f"must be in the bucket of the first model ({intent.weights})"
             yield InputError(join(where, "weights"), rule, model.weights)
         yield from _schedule(where, model)
@@ -194,8 +195,3 @@ def _reading(
     if model.sigmas is not None:
         rule = f"must not be set for {name}: its schedule is in its scheduler_config.json"
         yield InputError(join(steps, "sigmas"), rule)
-
-
-def _bucket(weights: str) -> str | None:
-    """Return the bucket of a URI, or None for a path in the platform's bucket."""
-    return weights.split("/")[2] if weights.startswith("gs://") else None

@@ -44,6 +44,11 @@ class Place:
     """The two regions of a configurable dual-region."""
 
 
+def bucket_in(weights: str) -> str | None:
+    """Return the bucket that a path of weights names, or None if it is in the model bucket."""
+    return weights.split("/")[2] if weights.startswith("gs://") else None
+
+
 def place_of(text: str) -> Place | None:
     """Return the place of a location, or None if there is no such place.
 
