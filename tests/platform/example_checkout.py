@@ -6,24 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.members import MEMBERS
 from twin.host.paths import REPOSITORY, TwinPaths
-
-_FOLDERS = (
-    "bench",
-    "components",
-    "infra",
-    "planner",
-    "policies",
-    "scripts",
-    "simulator",
-    "twin",
-    "workloads",
-)
 
 
 def bare_checkout(folder: Path) -> Path:
     """Return a checkout without stacks."""
-    for name in _FOLDERS:
+    for name in MEMBERS:
         ignored = shutil.ignore_patterns("tests")  # bytecode is copied: to compile it takes seconds
         shutil.copytree(REPOSITORY / name, folder / name, symlinks=True, ignore=ignored)
     weights = Path("docs", "examples", "predictive", "weights")  # of predictive models, for `up`

@@ -7,20 +7,10 @@ from pathlib import Path
 import pytest
 
 from gke_inference.catalogue import versions
+from tests.members import MEMBERS
 
 ROOT = Path(__file__).parents[3]
-ROOMS = (
-    "bench",
-    "components",
-    "infra",
-    "planner",
-    "policies",
-    "scripts",
-    "simulator",
-    "stacks",
-    "twin",
-    "workloads",
-)
+ROOMS = (*MEMBERS, "stacks")
 SUFFIXES = {".json", ".py", ".yaml", ".yml"}
 
 ALLOWED = {

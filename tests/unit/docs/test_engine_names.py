@@ -9,19 +9,9 @@ import pytest
 
 from gke_inference.catalogue.engine_tables import FOLDER, tables
 from gke_inference.catalogue.engines import engine, engine_names, retired
+from tests.members import MEMBERS
 
 ROOT = Path(__file__).parents[3]
-MEMBERS = (
-    "bench",
-    "components",
-    "infra",
-    "planner",
-    "policies",
-    "scripts",
-    "simulator",
-    "twin",
-    "workloads",
-)
 _FILES = ("engine.yaml", "flags.json", "owned_flags.yaml")
 _WORDS = {f"{name}{end}" for name in engine_names() for end in ("", "_cpu", "_gpu", "_tpu")}
 _QUOTED = re.compile(rf"""["'](?:{"|".join(_WORDS)})["']""")

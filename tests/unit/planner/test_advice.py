@@ -1,28 +1,16 @@
 """Advice on roles, batches and adapters."""
 
-from typing import Any
-
 import pytest
 
-from gke_inference.sizing.architectures import find
 from planner.advice.batch import batch_costs
 from planner.advice.kv_cache import KvAdvice, kv_advice
 from planner.advice.roles import advise
 from planner.choice.plan import Plan, plan
-from planner.choice.question import Question
+from tests.unit.planner.questions import question
 
 
 def planned(name: str = "llama-3.1-8b", **changes) -> Plan:
-    model = find(name)
-    assert model is not None
-    values: dict[str, Any] = {
-        "rate": 10.0,
-        "given": 1000,
-        "made": 200,
-        "regions": ("us-central1",),
-        **changes,
-    }
-    return plan(Question(model, **values))
+    return plan(question(name, **changes))
 
 
 def test_long_prompts_that_slow_down_answers_call_for_separate_roles():

@@ -2,37 +2,24 @@
 
 import re
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 
-from gke_inference.sizing.architectures import find, known
+from gke_inference.sizing.architectures import known
 from gke_inference.sizing.memory import kv_token_bytes
 from gke_inference.sizing.shapes import shape
 from planner.choice.bound import bound
 from planner.choice.chart import draw
 from planner.choice.explain import explain
 from planner.choice.plan import Choice, best_forms, ladder, plan
-from planner.choice.question import Estimate, Question, sequences, traits_of, work_of
+from planner.choice.question import Estimate, sequences, traits_of, work_of
 from planner.choice.ties import Tie, tie
 from planner.speed.mixtures import read_billion
 from planner.speed.roofline import CostModel, StepLoad, touched_billion
 from planner.speed.roofline_step import first_token, first_token_of_loop, step
 from planner.speed.throughput import BATCHES, curves
-
-
-def question(name: str = "llama-3.1-8b", **changes) -> Question:
-    model = find(name)
-    assert model is not None
-    values: dict[str, Any] = {
-        "rate": 10.0,
-        "given": 1000,
-        "made": 200,
-        "regions": ("us-central1",),
-        **changes,
-    }
-    return Question(model, **values)
+from tests.unit.planner.questions import question
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from twin.tests.client_certificates import Authority, Client
 from twin.tests.eventually import eventually
 from twin.tests.fronts import ADDRESS, REGIONS, make_front
 from twin.tests.running.gateway import house
-from twin.tests.running.gateway.house import House, called, chain, traffic
+from twin.tests.running.gateway.house import House
 from twin.tests.running.gateway.processors import headers_of
 from twin.tests.unit.gcp.conftest import Cloud
 
@@ -35,15 +35,6 @@ FORGED = {
     "X-Client-Cert-SPIFFE": SPIFFE,
     "X-Twin-Published": f"{house.ADDRESS}=198.51.100.99",
 }
-
-
-@pytest.fixture
-def gateway(tmp_path: Path) -> Iterator[House]:
-    """A regional gateway with a traffic extension."""
-    found = House(tmp_path / "gateway")
-    found.program(traffic(chain("all", called("guard"))))
-    yield found
-    found.close()
 
 
 @pytest.fixture

@@ -14,21 +14,12 @@ from twin.host.ports import free_port
 from twin.tests.eventually import eventually
 from twin.tests.fronts import ADDRESS, REGIONS, make_front
 from twin.tests.running.gateway import house
-from twin.tests.running.gateway.house import House, called, chain, traffic
+from twin.tests.running.gateway.house import House
 from twin.tests.running.gateway.processors import headers_of
 from twin.tests.unit.gcp.conftest import Cloud
 from twin.world.nearness import CLIENT_REGION
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(180)]
-
-
-@pytest.fixture
-def gateway(tmp_path: Path) -> Iterator[House]:
-    """A regional gateway with a traffic extension."""
-    found = House(tmp_path / "gateway")
-    found.program(traffic(chain("all", called("guard"))))
-    yield found
-    found.close()
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from gke_inference.gateway.routes import RoutedModel, objectives
 from twin.tests.eventually import eventually
 from twin.tests.running.gateway.client import ADAPTERS, ADDRESS, MODELS_READ, PORT, ask
 from twin.tests.running.gateway.cluster import Cluster
+from twin.tests.running.gateway.house import House
 from twin.tests.running.gateway.manifests import gateway, model_rules, route, service
 from twin.tests.tools import needed
 
@@ -25,6 +26,15 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield found
     finally:
         found.stop()
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """A gateway whose extensions each test chooses."""
+    needed("envoy")
+    found = House(tmp_path_factory.mktemp("gateway"))
+    yield found
+    found.close()
 
 
 @pytest.fixture(scope="package")

@@ -13,7 +13,6 @@ from twin.host.paths import TwinPaths
 from twin.providers.gcp.apigee import server
 from twin.providers.gcp.apigee.organization import APP, write_proxies
 from twin.tests.running.gateway.house import House, ask, called, chain, traffic
-from twin.tests.tools import needed
 from twin.tests.unit.gateway.apigee_objects import GATE, backend, operations, product
 from twin.tests.unit.gateway.builders import snapshot
 from twin.world.store import Store, new_record
@@ -46,14 +45,6 @@ class Apigee:
     def stop(self) -> None:
         """End everything."""
         processes.stop(self.paths, *processes.running(self.paths))
-
-
-@pytest.fixture(name="house", scope="module")
-def a_house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    needed("envoy")
-    found = House(tmp_path_factory.mktemp("gateway"))
-    yield found
-    found.close()
 
 
 @pytest.fixture(name="apigee")

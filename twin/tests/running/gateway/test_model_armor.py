@@ -16,7 +16,6 @@ from twin.providers.gcp.armor import server
 from twin.providers.gcp.armor.verdicts import TEMPLATE
 from twin.tests.eventually import eventually
 from twin.tests.running.gateway.house import House, ask, called, chain, traffic
-from twin.tests.tools import needed
 from twin.world.store import Store, new_record
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(120)]
@@ -83,14 +82,6 @@ class Armor:
     def stop(self) -> None:
         """End everything."""
         processes.stop(self.paths, *processes.running(self.paths))
-
-
-@pytest.fixture(name="house", scope="module")
-def a_house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    needed("envoy")
-    found = House(tmp_path_factory.mktemp("gateway"))
-    yield found
-    found.close()
 
 
 @pytest.fixture(name="stand_in", scope="module")

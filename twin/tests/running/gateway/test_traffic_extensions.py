@@ -3,8 +3,6 @@
 import http.client
 import json
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +14,6 @@ from twin.tests.running.gateway.house import (
     PORT,
     REQUEST,
     RESPONSE,
-    House,
     ask,
     called,
     chain,
@@ -35,14 +32,6 @@ from twin.tests.running.gateway.processors import (
 from twin.tests.unit.gateway.builders import obj
 
 pytestmark = pytest.mark.needs_tools
-
-
-@pytest.fixture(scope="module", name="house")
-def a_house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    """A gateway whose extensions each test chooses."""
-    found = House(Path(tmp_path_factory.mktemp("traffic")))
-    yield found
-    found.close()
 
 
 def test_a_request_goes_to_router_guards_and_picker_and_its_answer_back(house):
