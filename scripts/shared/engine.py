@@ -14,6 +14,7 @@ import typer
 
 from infra.reading.load import STACKS, platform_of, stack_names
 from infra.stack.problems import StackError
+from scripts.shared.program_hosts import program_hosts
 from scripts.shared.pulumi_cli import PulumiCli
 from scripts.shared.stack_resource import outputs_in
 from scripts.shared.tool_setup import ensure_tools
@@ -25,16 +26,13 @@ from twin.host import processes
 from twin.host.inherited import LEAST_OPEN_FILES, open_files
 from twin.host.paths import TwinPaths
 from twin.pulumi import speedups
-from twin.pulumi.environment import process_environment, pulumi_environment
+from twin.pulumi.environment import pulumi_environment
 from twin.pulumi.official import OfficialPlugins, find_official
 from twin.pulumi.warm_hosts import WarmHosts
 
 PROJECT = "gke-inference"
 PROGRAMS = ("preview", "up")
 """Commands of the CLI that run the project's program."""
-_MODULES = ("infra.reading.built", "infra.reading.platform_reference", "infra.deploy.program")
-"""What this repository's program imports."""
-_STANDARD_ERROR = 2
 _WAIT_SECONDS = 0.2
 
 OfficialOption = Annotated[
@@ -45,17 +43,6 @@ OfficialOption = Annotated[
         "exits 2 if one is missing.",
     ),
 ]
-
-
-def program_hosts(paths: TwinPaths) -> WarmHosts:
-    """Start to load what programs import; the sooner, the less the run waits for it.
-
-    What programs print goes to standard error, because the engine does not read it.
-    """
-    folder = paths.root / "hosts"
-    folder.mkdir(parents=True, exist_ok=True)
-    environment = {**os.environ, **process_environment(paths)}
-    return WarmHosts(folder, environment, _MODULES, _STANDARD_ERROR)
 
 
 def check_stack(name: str) -> None:

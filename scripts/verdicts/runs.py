@@ -30,7 +30,8 @@ from scripts.terminal.console import one_line
 from scripts.verdicts.checkouts import Checkout
 from twin import daemon
 from twin.host.paths import TwinPaths
-from twin.pulumi.environment import process_environment, pulumi_environment
+from twin.host.processes import process_environment
+from twin.pulumi.environment import pulumi_environment
 from twin.pulumi.official import OfficialPlugins
 from twin.pulumi.recording import ENDPOINT as RECORDED_ENDPOINT
 from twin.pulumi.recording import recording

@@ -10,24 +10,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from twin.host.paths import TwinPaths
-from twin.host.processes import GO_SETTINGS
+from twin.host.processes import GO_SETTINGS, process_environment
 from twin.pulumi.official import OfficialPlugins
 from twin.toolchain import ToolError, tool
 
 NO_CLUSTERS = "GKE_INFERENCE_NO_CLUSTERS"
 """Variable that is set if the program creates no cluster and no network, so that the largest SDKs
 need not be preloaded."""
-
-
-def process_environment(paths: TwinPaths) -> dict[str, str]:
-    """Return the environment variables of every process of the twin."""
-    inherited = paths.without_programs(os.environ.get("PATH", ""))
-    return {
-        "GKE_INFERENCE_TWIN_DIR": str(paths.root),
-        "PYTHONDONTWRITEBYTECODE": "",  # without bytecode each run compiles the SDKs again: 4 s
-        "SSL_CERT_FILE": str(paths.ca_bundle),
-        "PATH": os.pathsep.join([str(paths.bin), inherited]),
-    }
 
 
 def pulumi_environment(

@@ -11,8 +11,9 @@ import pytest
 from scripts import main
 from scripts.terminal.exit_codes import ExitCode
 from twin.host.paths import TwinPaths
+from twin.host.processes import process_environment
 from twin.pulumi import environment, wrappers
-from twin.pulumi.environment import process_environment, pulumi_environment
+from twin.pulumi.environment import pulumi_environment
 from twin.pulumi.official import find_official
 from twin.toolchain import ToolError, official
 
