@@ -6,7 +6,6 @@ up on each worker that gets one of its tests.
 
 import importlib.util
 from functools import cache
-from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +45,20 @@ def is_shared(config: pytest.Config) -> bool:
 
 
 def has_compiled(package: str, file: str) -> bool:
-    """Return whether a file of a package that can be imported was compiled; imports nothing."""
+    """Return whether a file of an SDK that is installed was compiled; imports nothing of the SDK.
+
+    Args:
+        package: Package of the SDK.
+        file: Its path in the package.
+    """
     spec = importlib.util.find_spec(package)
     folders = spec.submodule_search_locations if spec else None
-    return bool(folders) and Path(cache_from_source(str(Path(folders[0], file)))).exists()
+    if not folders:
+        return False
+    # not where JAX is, without SDKs
+    from twin.pulumi.speedups.sdk_annotations import bytecode_of  # noqa: PLC0415
+
+    return bytecode_of(Path(folders[0], file)).exists()
 
 
 def pytest_configure(config: pytest.Config) -> None:

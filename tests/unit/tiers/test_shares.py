@@ -1,6 +1,5 @@
 """Distribution of the unit tier over workers."""
 
-import py_compile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +15,7 @@ from tests.tiers.shares import (
     pytest_sessionstart,
 )
 from twin.host.paths import REPOSITORY
+from twin.pulumi.speedups.sdk_annotations import PostponedLoader
 
 WORKERS = 3
 FOLDERS = ("tests", "bench/tests", "simulator/tests", "twin/tests")
@@ -140,12 +140,12 @@ def test_a_share_tells_of_each_call_and_of_every_fault(option, shares, silent):
     assert set(worker.sent) == {"start", "finish", *REPORTS} - silent
 
 
-def test_a_file_that_was_never_imported_is_not_compiled(tmp_path, monkeypatch):
+def test_a_file_of_an_sdk_is_compiled_once_its_loader_has_read_it(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
-    package = tmp_path / "never_imported"
-    package.mkdir()
-    (package / "__init__.py").write_text("")
+    source = tmp_path / "never_imported" / "__init__.py"
+    source.parent.mkdir()
+    source.write_text("")
     assert not has_compiled("never_imported", "__init__.py")
-    py_compile.compile(str(package / "__init__.py"))
+    PostponedLoader("never_imported", str(source)).get_code("never_imported")
     assert has_compiled("never_imported", "__init__.py")
     assert not has_compiled("never_installed", "__init__.py")
