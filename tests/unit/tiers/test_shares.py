@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from tests.tiers.shares import (
+    LONGEST,
     has_compiled,
     is_shared,
-    places,
     pytest_configure_node,
     pytest_ignore_collect,
     pytest_sessionstart,
+    shares_of,
 )
 from twin.host.paths import REPOSITORY
 from twin.pulumi.speedups.sdk_annotations import PostponedLoader
@@ -54,9 +55,18 @@ def test_each_worker_gets_as_many_files_of_the_unit_tier_as_the_others(tmp_path:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("")
     (tmp_path / "a" / "test_10.py").write_text("pytestmark = pytest.mark.needs_tools\n")
-    found = places((tmp_path,))
+    found = shares_of(tmp_path, (".",), 2)
     assert [file.name for file in found] == [f"test_{number}.py" for number in range(1, 6)]
-    assert list(found.values()) == [0, 1, 2, 3, 4]
+    assert list(found.values()) == [0, 1, 0, 1, 0]
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_the_longest_files_are_shared_out_evenly(count):
+    found = shares_of(REPOSITORY, FOLDERS, count)
+    spent = dict.fromkeys(range(count), 0.0)
+    for name, seconds in LONGEST.items():
+        spent[found[REPOSITORY / name]] += seconds
+    assert max(spent.values()) - min(spent.values()) <= min(LONGEST.values())
 
 
 def test_each_worker_loads_what_is_no_test_file():
