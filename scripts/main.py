@@ -12,6 +12,7 @@ import typer
 from typer.exceptions import TyperException
 
 from scripts.app import COMMANDS, app_for, command_of, list_app
+from scripts.shared.program_hosts import load_ahead
 from scripts.terminal.console import CommandError, errors
 from scripts.terminal.exit_codes import ExitCode
 from twin.host.inherited import raise_open_files
@@ -113,6 +114,7 @@ def _run(arguments: list[str]) -> int:
 
         raise CommandError(str(one_of("COMMAND", asked, COMMANDS)))
     check_twin_folder()
+    load_ahead(arguments)
     collects = gc.isenabled()
     gc.disable()  # loaded modules stay: a collection would take a tenth of the time
     app = app_for(arguments)

@@ -30,7 +30,6 @@ from twin.providers.gcp.bigquery import server as bigquery
 from twin.providers.gcp.effects import cloud_run, gcs, pubsub, secret_manager, valkey
 from twin.providers.gcp.iam import endpoint
 from twin.providers.gcp.signed import server as signed_urls
-from twin.pulumi.environment import process_environment
 from twin.pulumi.speedups import speed_up_imports
 from twin.pulumi.wrappers import write_wrappers
 from twin.world.rules import DEFAULT_SPEED
@@ -131,7 +130,7 @@ def ensure(paths: TwinPaths, speed: float | None = None) -> dict[str, int]:
         paths.daemon_file.unlink(missing_ok=True)
         processes.stop(paths, NAME)
         argv = [sys.executable, "-m", "twin.daemon"]
-        process = processes.start(paths, NAME, argv, process_environment(paths))
+        process = processes.start(paths, NAME, argv, processes.process_environment(paths))
         processes.wait_ready(
             paths, NAME, process, lambda: _state(paths) is not None, timeout=_START_SECONDS
         )
@@ -189,7 +188,7 @@ def _serve(paths: TwinPaths) -> None:
 
     code = _own_code()
     speed_up_imports()  # the providers look up types of few resources
-    os.environ.update(process_environment(paths))
+    os.environ.update(processes.process_environment(paths))
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda _number, _frame: stop.set())
     signal.signal(signal.SIGINT, lambda _number, _frame: stop.set())

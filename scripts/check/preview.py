@@ -18,9 +18,9 @@ from scripts.shared.engine import (
     OfficialOption,
     check_file,
     official_to_preview,
-    program_hosts,
 )
 from scripts.shared.platform_state import with_platform
+from scripts.shared.program_hosts import program_hosts
 from scripts.shared.pulumi_cli import EVENTS, PulumiCli, event_log
 from scripts.terminal.console import CheckFailedError, CommandError
 from scripts.terminal.options import StackOption, stack_of

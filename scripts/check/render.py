@@ -15,9 +15,10 @@ from scripts.delivery.writing import check_targets, stack_tree, write_targets
 from scripts.report.page import page
 from scripts.report.write import write_report
 from scripts.shared.dashboard_files import write_grafana
-from scripts.shared.engine import Engine, OfficialOption, official_to_preview, program_hosts
+from scripts.shared.engine import Engine, OfficialOption, official_to_preview
 from scripts.shared.google_cloud import Cloud
 from scripts.shared.preview_states import manifests, preview_states, without_unknowns
+from scripts.shared.program_hosts import program_hosts
 from scripts.shared.quota_limits import twin_limits
 from scripts.shared.running_cost import running
 from scripts.shared.tool_setup import ensure_tools

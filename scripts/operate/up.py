@@ -43,13 +43,13 @@ from scripts.shared.engine import (
     OfficialOption,
     check_file,
     official_to_deploy,
-    program_hosts,
 )
 from scripts.shared.engine_progress import VerboseOption, run_update
 from scripts.shared.hosts import lead, save
 from scripts.shared.model_client import KEY_VARIABLE, models, preload
 from scripts.shared.placements import settled
 from scripts.shared.platform_state import check_platform_is_up
+from scripts.shared.program_hosts import program_hosts
 from scripts.shared.replica_status import (
     find_replicas,
     metrics_of,

@@ -3,9 +3,8 @@
 import json
 import os
 import socket
-import subprocess
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from signal import Signals
@@ -15,6 +14,7 @@ import typer
 
 from infra.reading.load import STACKS, platform_of, stack_names
 from infra.stack.problems import StackError
+from scripts.shared.program_hosts import program_hosts
 from scripts.shared.pulumi_cli import PulumiCli
 from scripts.shared.stack_resource import outputs_in
 from scripts.shared.tool_setup import ensure_tools
@@ -26,16 +26,13 @@ from twin.host import processes
 from twin.host.inherited import LEAST_OPEN_FILES, open_files
 from twin.host.paths import TwinPaths
 from twin.pulumi import speedups
-from twin.pulumi.environment import process_environment, pulumi_environment
+from twin.pulumi.environment import pulumi_environment
 from twin.pulumi.official import OfficialPlugins, find_official
 from twin.pulumi.warm_hosts import WarmHosts
 
 PROJECT = "gke-inference"
 PROGRAMS = ("preview", "up")
 """Commands of the CLI that run the project's program."""
-_MODULES = ("infra.reading.built", "infra.reading.platform_reference", "infra.deploy.program")
-"""What this repository's program imports."""
-_STANDARD_ERROR = 2
 _WAIT_SECONDS = 0.2
 
 OfficialOption = Annotated[
@@ -46,35 +43,6 @@ OfficialOption = Annotated[
         "exits 2 if one is missing.",
     ),
 ]
-
-
-def program_hosts(paths: TwinPaths, official: OfficialPlugins | None) -> WarmHosts | None:
-    """Start to load what this repository's program imports; the sooner, the less a run waits.
-
-    What programs print goes to standard error, because the engine does not read it.
-    """
-    return language_hosts(paths, official, _MODULES, _STANDARD_ERROR)
-
-
-def language_hosts(
-    paths: TwinPaths,
-    official: OfficialPlugins | None,
-    modules: Sequence[str] = (),
-    output: int = subprocess.DEVNULL,
-) -> WarmHosts | None:
-    """Start to load the SDKs for runs of programs; None if the official language host runs them.
-
-    Args:
-        paths: Paths of the twin.
-        official: Plugins that replace the twin's own.
-        modules: Modules that programs import, to load after the SDKs.
-        output: File descriptor for what programs print.
-    """
-    if official is not None:
-        return None
-    folder = paths.root / "hosts"
-    folder.mkdir(parents=True, exist_ok=True)
-    return WarmHosts(folder, {**os.environ, **process_environment(paths)}, modules, output)
 
 
 @contextmanager

@@ -21,9 +21,10 @@ import yaml
 from infra.reading.load import EngineLoader
 from infra.reading.variants import with_delivered
 from infra.stack.problems import StackError
-from scripts.shared.engine import attached_to, language_hosts
+from scripts.shared.engine import attached_to
 from scripts.shared.platform_state import seed_platform, write_state
 from scripts.shared.preview_states import preview_errors
+from scripts.shared.program_hosts import language_hosts
 from scripts.shared.scratch_project import backend, scratch_project
 from scripts.shared.tool_setup import ensure_tools
 from scripts.terminal.console import one_line

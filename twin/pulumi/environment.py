@@ -4,29 +4,19 @@ Everything that directs a run to the twin is here; programs and components do no
 """
 
 import os
+import shutil
 import sys
 from contextlib import suppress
 from pathlib import Path
 
 from twin.host.paths import TwinPaths
-from twin.host.processes import GO_SETTINGS
+from twin.host.processes import GO_SETTINGS, process_environment
 from twin.pulumi.official import OfficialPlugins
 from twin.toolchain import ToolError, tool
 
 NO_CLUSTERS = "GKE_INFERENCE_NO_CLUSTERS"
 """Variable that is set if the program creates no cluster and no network, so that the largest SDKs
 need not be preloaded."""
-
-
-def process_environment(paths: TwinPaths) -> dict[str, str]:
-    """Return the environment variables of every process of the twin."""
-    inherited = paths.without_programs(os.environ.get("PATH", ""))
-    return {
-        "GKE_INFERENCE_TWIN_DIR": str(paths.root),
-        "PYTHONDONTWRITEBYTECODE": "",  # without bytecode each run compiles the SDKs again: 4 s
-        "SSL_CERT_FILE": str(paths.ca_bundle),
-        "PATH": os.pathsep.join([str(paths.bin), inherited]),
-    }
 
 
 def pulumi_environment(
@@ -48,6 +38,7 @@ def pulumi_environment(
     programs, home = paths.bin, paths.pulumi_home
     if official is not None:
         programs, home = official.link(paths)
+    _leave_out_log(home)
     replaced = official.providers if official else {}
     attached = [f"{name}:{port}" for name, port in ports.items() if name not in replaced]
     return {
@@ -68,6 +59,22 @@ def pulumi_environment(
         "PULUMI_SKIP_UPDATE_CHECK": "1",
         **(official.variables if official else {}),
     }
+
+
+def _leave_out_log(home: Path) -> None:
+    """Put a file where the engine would make the folder of its log.
+
+    Whatever the log level, the engine (v3.250.0, pkg/logging) compresses and encrypts each message
+    and property that it could log: 12 MB and more than half of its processor time for a preview of
+    `prod`. It has no setting for it, but goes on without this log if it cannot make the folder.
+    """
+    log = home / "logs"
+    if log.is_file():
+        return
+    shutil.rmtree(log, ignore_errors=True)  # what the engine wrote before
+    home.mkdir(parents=True, exist_ok=True)
+    with suppress(IsADirectoryError):  # another engine has just made it
+        log.write_text("No log is kept here; pulumi --logtostderr -v 9 prints one.\n")
 
 
 def _search_path(paths: TwinPaths, programs: Path, cli: Path) -> str:

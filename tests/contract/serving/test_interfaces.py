@@ -102,6 +102,7 @@ def test_the_daemon_waits_until_the_installer_has_finished_on_its_node_also_afte
         "/scripts/container_entry.sh": program,
         "/fts/entrypoint_rxdm_container.sh": program,
         "/dev/aperture_devices": devices,
+        "sleep 2\n": "sleep 0.02\n",
     }
 
     def bind() -> None:  # what the first container of the installer does on a real node

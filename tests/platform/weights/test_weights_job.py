@@ -15,10 +15,11 @@ from twin import daemon
 from twin.cluster.base.context import ClusterContext
 from twin.engines.real.tiny_model import write_model
 from twin.host.paths import WORKLOADS, TwinPaths
+from twin.host.processes import process_environment
 from twin.providers.gcp import server as gcp
 from twin.providers.gcp.effects import gcs
 from twin.providers.kubernetes import server as kubernetes
-from twin.pulumi.environment import process_environment, pulumi_environment
+from twin.pulumi.environment import pulumi_environment
 from twin.tests.running.plane import control_plane, system_node
 from twin.tests.tools import needed
 from twin.toolchain import tool

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from scripts.shared import engine as engine_module
-from scripts.shared import pulumi_cli
+from scripts.shared import program_hosts, pulumi_cli
 from scripts.shared.engine import Engine
 from scripts.shared.engine_progress import run_update
-from twin.host.paths import TwinPaths
+from twin.host.paths import TWIN_VARIABLE, TwinPaths
 
 ATTACHED = "PULUMI_DEBUG_LANGUAGES"
 
@@ -115,3 +115,40 @@ def test_hosts_are_started_for_the_first_program_and_kept_for_the_next(tmp_path,
     engine.run("preview", "-s", "local")
     engine.run("up", "-s", "local")
     assert [len(each.environments) for each in made] == [2]
+
+
+@pytest.fixture
+def started(tmp_path, monkeypatch):
+    """The hosts that are started for the twin of an empty folder."""
+    made: list[object] = []
+
+    def start(*_):
+        made.append(object())
+        return made[-1]
+
+    monkeypatch.setenv(TWIN_VARIABLE, str(tmp_path / "twin"))
+    monkeypatch.setattr(program_hosts, "WarmHosts", start)
+    return made
+
+
+@pytest.mark.parametrize("command", ["preview", "render", "up"])
+def test_hosts_load_while_the_command_does_and_are_its_first_ones(started, command):
+    program_hosts.load_ahead([command, "--stack", "dev"])
+    assert len(started) == 1
+    paths = TwinPaths.default()
+    assert [program_hosts.program_hosts(paths, None) for _ in range(2)] == started
+    assert len(started) == 2
+
+
+@pytest.mark.parametrize(
+    "line", ["status", "up --help", "preview -h", "render --official", "preview --on=cloud"]
+)
+def test_no_host_loads_for_a_command_line_that_may_not_use_it(started, line):
+    program_hosts.load_ahead(line.split())
+    assert started == []
+
+
+def test_that_no_host_can_load_is_left_to_the_command_to_say(started, tmp_path):
+    (tmp_path / "twin").write_text("")
+    program_hosts.load_ahead(["up"])
+    assert started == []

@@ -11,8 +11,9 @@ import pytest
 from scripts import main
 from scripts.terminal.exit_codes import ExitCode
 from twin.host.paths import TwinPaths
+from twin.host.processes import process_environment
 from twin.pulumi import environment, wrappers
-from twin.pulumi.environment import process_environment, pulumi_environment
+from twin.pulumi.environment import pulumi_environment
 from twin.pulumi.official import find_official
 from twin.toolchain import ToolError, official
 
@@ -154,6 +155,22 @@ def test_a_run_that_creates_keeps_the_gcp_provider_of_the_twin(machine):
     assert "GOOGLE_OAUTH_ACCESS_TOKEN" not in found
     plugins = Path(found["PULUMI_HOME"]) / "plugins"
     assert [folder.name.split("-")[1] for folder in plugins.iterdir()] == ["kubernetes"]
+
+
+@pytest.mark.parametrize("names", [None, ("kubernetes", "gcp")])
+def test_no_engine_of_the_twin_finds_a_folder_for_its_log(machine, names):
+    installed(machine)
+
+    def log():
+        plugins = names and find_official(machine.paths, names)
+        return Path(pulumi_environment(machine.paths, PORTS, plugins)["PULUMI_HOME"]) / "logs"
+
+    place = log()
+    assert place.is_file()
+    place.unlink()
+    program(place / "organization+gke-inference+prod-20261201T013601.log")  # as it wrote before
+    assert log() == place
+    assert place.is_file()
 
 
 def test_what_is_on_path_counts_in_any_version_and_before_the_home(machine):

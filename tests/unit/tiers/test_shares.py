@@ -1,6 +1,5 @@
 """Distribution of the unit tier over workers."""
 
-import py_compile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -8,14 +7,16 @@ from typing import Any
 import pytest
 
 from tests.tiers.shares import (
+    LONGEST,
     has_compiled,
     is_shared,
-    places,
     pytest_configure_node,
     pytest_ignore_collect,
     pytest_sessionstart,
+    shares_of,
 )
 from twin.host.paths import REPOSITORY
+from twin.pulumi.speedups.sdk_annotations import PostponedLoader
 
 WORKERS = 3
 FOLDERS = ("tests", "bench/tests", "simulator/tests", "twin/tests")
@@ -54,9 +55,18 @@ def test_each_worker_gets_as_many_files_of_the_unit_tier_as_the_others(tmp_path:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("")
     (tmp_path / "a" / "test_10.py").write_text("pytestmark = pytest.mark.needs_tools\n")
-    found = places((tmp_path,))
+    found = shares_of(tmp_path, (".",), 2)
     assert [file.name for file in found] == [f"test_{number}.py" for number in range(1, 6)]
-    assert list(found.values()) == [0, 1, 2, 3, 4]
+    assert list(found.values()) == [0, 1, 0, 1, 0]
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_the_longest_files_are_shared_out_evenly(count):
+    found = shares_of(REPOSITORY, FOLDERS, count)
+    spent = dict.fromkeys(range(count), 0.0)
+    for name, seconds in LONGEST.items():
+        spent[found[REPOSITORY / name]] += seconds
+    assert max(spent.values()) - min(spent.values()) <= min(LONGEST.values())
 
 
 def test_each_worker_loads_what_is_no_test_file():
@@ -140,12 +150,12 @@ def test_a_share_tells_of_each_call_and_of_every_fault(option, shares, silent):
     assert set(worker.sent) == {"start", "finish", *REPORTS} - silent
 
 
-def test_a_file_that_was_never_imported_is_not_compiled(tmp_path, monkeypatch):
+def test_a_file_of_an_sdk_is_compiled_once_its_loader_has_read_it(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
-    package = tmp_path / "never_imported"
-    package.mkdir()
-    (package / "__init__.py").write_text("")
+    source = tmp_path / "never_imported" / "__init__.py"
+    source.parent.mkdir()
+    source.write_text("")
     assert not has_compiled("never_imported", "__init__.py")
-    py_compile.compile(str(package / "__init__.py"))
+    PostponedLoader("never_imported", str(source)).get_code("never_imported")
     assert has_compiled("never_imported", "__init__.py")
     assert not has_compiled("never_installed", "__init__.py")

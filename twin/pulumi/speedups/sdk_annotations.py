@@ -57,7 +57,7 @@ class PostponedLoader(SourceFileLoader):
         header = _HEADER.pack(
             importlib.util.MAGIC_NUMBER, int(stats.st_mtime) & _MASK, stats.st_size & _MASK
         )
-        cached = Path(importlib.util.cache_from_source(str(source), optimization=_TAG))
+        cached = bytecode_of(source)
         with suppress(OSError, EOFError, ValueError, TypeError):
             content = cached.read_bytes()
             if content.startswith(header):
@@ -68,6 +68,11 @@ class PostponedLoader(SourceFileLoader):
         if not sys.dont_write_bytecode:
             _write(cached, header + marshal.dumps(code))
         return code
+
+
+def bytecode_of(source: Path) -> Path:
+    """Return the bytecode file of a module with postponed annotations, which may not exist yet."""
+    return Path(importlib.util.cache_from_source(str(source), optimization=_TAG))
 
 
 def _write(file: Path, content: bytes) -> None:

@@ -18,7 +18,7 @@ from twin import daemon
 from twin.host import processes
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.server import serve
-from twin.pulumi.environment import process_environment, pulumi_environment
+from twin.pulumi.environment import pulumi_environment
 from twin.pulumi.warm_hosts import WarmHosts
 from twin.tests.tools import needed
 from twin.toolchain import tool
@@ -88,7 +88,7 @@ def engine(tmp_path: Path, hosts: WarmHosts) -> Iterator[Engine]:
     paths = TwinPaths(tmp_path / "twin")
     daemon.prepare(paths)
     before = dict(os.environ)
-    os.environ.update(process_environment(paths))
+    os.environ.update(processes.process_environment(paths))
     shutil.copytree(_PROGRAM, tmp_path / "program")
     server, port = serve(paths)
     try:
