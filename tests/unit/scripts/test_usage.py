@@ -97,6 +97,20 @@ def test_the_argument_that_names_a_stack_is_what_the_error_names() -> None:
         stack_of("", "STACK")
 
 
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("clients", "cp docs/examples/clients/Pulumi.clients.yaml stacks/"),
+        ("search", "cp docs/examples/gitops/Pulumi.*.yaml stacks/"),
+    ],
+    ids=["one stack", "stacks that belong together"],
+)
+def test_an_example_that_was_not_copied_comes_with_the_command(name, command) -> None:
+    with pytest.raises(CommandError) as refused:
+        stack_of(name)
+    assert str(refused.value).endswith(f"got '{name}'; for the example, first run: {command}")
+
+
 def test_an_interrupted_command_says_how_to_go_on(monkeypatch, capsys) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
