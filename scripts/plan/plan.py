@@ -37,6 +37,7 @@ from scripts.terminal.options import (
 )
 from scripts.terminal.output import Output, OutputOption, print_data
 from scripts.terminal.output_files import check_output, write_output
+from twin.drawings.svg import darkened
 
 _ROWS = 12
 
@@ -314,11 +315,11 @@ def _show(question: Question, how: _Shown) -> None:
 
 def _draw(answer: Plan, file: Path) -> None:
     try:
-        console.print(
-            f"wrote {file} with {draw(answer, file)} choices", markup=False, soft_wrap=True
-        )
+        shown = draw(answer, file)
     except InputError as error:
         raise CommandError(option_of(error, PLAN_OPTIONS)) from None
+    file.write_text(darkened(file.read_text()))
+    console.print(f"wrote {file} with {shown} choices", markup=False, soft_wrap=True)
 
 
 def _check_shown(question: Question, shown: list[Choice], pick: int) -> None:
