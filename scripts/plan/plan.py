@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from gke_inference.catalogue.input_error import InputError
-from gke_inference.catalogue.problems import suggest
+from gke_inference.catalogue.problems import one_of
 from gke_inference.sizing.architectures import Architecture, find, known, of_config
 from infra.reading.load import stack_names
 from planner.advice.kv_cache import kv_advice
@@ -60,11 +60,8 @@ def _architecture(name: str, parameters: float | None) -> Architecture:
         )
     found = find(name)
     if found is None:
-        names = ", ".join(sorted(model.name for model in known()))
-        raise CommandError(
-            f"MODEL: must be the path of a config.json or one of {names}, got {name!r}"
-            f"{suggest(name, [model.name for model in known()])}"
-        )
+        error = one_of("MODEL", name, sorted(model.name for model in known()))
+        raise CommandError(str(error).replace("must be", "must be the path of a config.json or", 1))
     return found
 
 

@@ -58,7 +58,7 @@ def end_of(monkeypatch, *arguments: str) -> int:
         ),
         ("images pin --stak x", "--stak: is not an option of gke-inference images pin; did you"),
         ("kernels tune --chip v4", "--chip: must be one of v5e, v6e, got 'v4'"),
-        ("coldstrat", "COMMAND: must be one of up, trace"),
+        ("coldstrat", f"COMMAND: must be one of {len(main.COMMANDS)} names, got"),
     ],
 )
 def test_a_wrong_command_line_is_one_line_of_one_form(monkeypatch, capsys, line, said) -> None:
