@@ -11,8 +11,8 @@ from typing import Any
 import yaml
 
 from bench.engine_floor import floor_preview_seconds
-from infra.reading.load import PROJECT, STACKS
-from scripts.shared.engine import Engine, stack_names
+from infra.reading.load import PROJECT, STACKS, stack_names
+from scripts.shared.engine import Engine
 from scripts.shared.platform_state import seed_platform
 from scripts.shared.scratch_project import backend, scratch_project
 from scripts.terminal.console import CommandError, console, one_line

@@ -7,6 +7,7 @@ from typing import Any
 
 from bench.laboratory.policies import BASELINE, DEFAULTS, SHIPPED
 from bench.laboratory.rows import Row
+from twin.drawings.svg import darkened
 
 _COLOURS = {
     BASELINE: "#c03028",
@@ -63,6 +64,7 @@ def draw(rows: list[Row], folder: Path) -> list[Path]:
         left.legend(fontsize=8, frameon=False)
         file = folder / f"routing-{workload.replace('_', '-')}.svg"
         figure.savefig(file, metadata={"Date": None})
+        file.write_text(darkened(file.read_text()))
         plot.close(figure)
         files.append(file)
     return files

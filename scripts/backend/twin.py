@@ -10,10 +10,11 @@ from scripts.backend.recovery import nothing
 from scripts.backend.twin_leftovers import leftovers, remove
 from scripts.observe.access_log import Entry, entries, is_wanted
 from scripts.shared.clusters import Cluster, close, of_twin
-from scripts.shared.engine import Engine, check_stack
+from scripts.shared.engine import Engine
 from scripts.shared.hosts import lead
 from scripts.shared.replica_status import metrics_of
 from scripts.terminal.console import CommandError
+from scripts.terminal.options import check_stack
 from twin import daemon
 from twin.cluster import lifecycle
 from twin.host.paths import TwinPaths

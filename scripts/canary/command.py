@@ -15,10 +15,9 @@ from scripts.canary.probes import Probe, asker, compare_probes, read_probes
 from scripts.canary.rollout import Rollout
 from scripts.canary.steps import Canary, Outcome, Settings, check_steps
 from scripts.delivery.checkout import Checkout, checkout_of
-from scripts.shared.engine import check_stack
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.exit_codes import ExitCode
-from scripts.terminal.options import StackOption, check_one, plan_of
+from scripts.terminal.options import StackOption, check_one, check_stack, plan_of
 from scripts.terminal.where import OnOption, Where
 
 ModelOption = Annotated[str, typer.Option(help="Model of the stack with a canary.")]

@@ -14,10 +14,9 @@ from scripts.delivery.rollback import History
 from scripts.delivery.status import Delivered, find_delivered, print_delivered
 from scripts.delivery.watching import DeliveryStatus, Watch
 from scripts.shared.clusters import Cluster, close
-from scripts.shared.engine import check_stack
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.exit_codes import ExitCode
-from scripts.terminal.options import StackOption, plan_of
+from scripts.terminal.options import StackOption, check_stack, plan_of
 from scripts.terminal.output import Output, OutputOption, print_data
 from scripts.terminal.where import OnOption, Where
 

@@ -6,6 +6,7 @@ from xml.sax.saxutils import escape
 from planner.unit_cost.claims import Claim
 from scripts.docs.notice import NOTICE
 from scripts.plan.claims import all_claims, spanned
+from twin.drawings.svg import DARK
 
 _OPENING = """\
 # Published claims
@@ -76,6 +77,7 @@ def claims_chart() -> str:
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" '
         'font-family="sans-serif" font-size="12">',
+        DARK,
         f'<rect width="{_WIDTH}" height="{height}" fill="white"/>',
         f'<text x="{_LEFT}" y="22">computed over claimed, first figure of each claim; line: its '
         "range</text>",

@@ -9,6 +9,7 @@ from statistics import median
 from planner.speed.errors import family as family_of
 from planner.speed.errors import left_out
 from simulator.engine.calibration import Compared, Family, bursts, families, fits
+from twin.drawings.svg import DARK
 
 _OPENING = """\
 # Accuracy of the engine model
@@ -192,6 +193,7 @@ def engine_plot() -> str:
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {_SIZE}" '
         'font-family="sans-serif" font-size="12">',
+        DARK,
         f'<rect width="{width}" height="{_SIZE}" fill="white"/>',
         *_axes(low, high, at),
     ]

@@ -3,9 +3,8 @@
 from scripts.backend.choose import open_backend
 from scripts.jobs.listing import find_jobs, job_table
 from scripts.shared.clusters import close
-from scripts.shared.engine import check_stack
 from scripts.terminal.console import CommandError, console
-from scripts.terminal.options import StackOption
+from scripts.terminal.options import StackOption, check_stack
 from scripts.terminal.output import Output, OutputOption, print_data
 from scripts.terminal.tables import print_table
 from scripts.terminal.where import OnOption, Where

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from infra.reading.load import serving_documents
+from infra.reading.load import serving_documents, stack_names
 from policies.framework.reading import CLUSTER
 from scripts.backend.backend import Maker
 from scripts.backend.recovery import recover
@@ -14,13 +14,12 @@ from scripts.backend.twin_leftovers import booked, leftovers
 from scripts.shared.engine import (
     Engine,
     OfficialOption,
-    check_stack,
     official_to_deploy,
-    stack_names,
 )
 from scripts.shared.engine_progress import run_update
 from scripts.shared.platform_state import serving_stacks_up
 from scripts.terminal.console import CheckFailedError, CommandError, console
+from scripts.terminal.options import check_stack
 from twin import daemon
 from twin.cluster import lifecycle as clusters
 from twin.cluster.base.context import ClusterSpec

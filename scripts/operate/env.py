@@ -3,7 +3,8 @@
 import os
 import shlex
 
-from scripts.shared.engine import Engine, OfficialOption, official_to_deploy, stack_names
+from infra.reading.load import stack_names
+from scripts.shared.engine import Engine, OfficialOption, official_to_deploy
 from scripts.terminal.console import console
 from twin import daemon
 from twin.cluster import lifecycle as clusters

@@ -10,7 +10,6 @@ from scripts.backend.choose import open_backend
 from scripts.backend.drift import Drift
 from scripts.shared.clusters import close
 from scripts.shared.dashboard_files import publish
-from scripts.shared.engine import check_stack
 from scripts.shared.placements import Placement
 from scripts.shared.replica_status import (
     Total,
@@ -22,7 +21,7 @@ from scripts.shared.replica_status import (
 from scripts.shared.schedule_status import Scheduled, scheduled_now
 from scripts.shared.weights_status import Waiting, find_waiting, print_waiting
 from scripts.terminal.console import console
-from scripts.terminal.options import StackOption, plan_of
+from scripts.terminal.options import StackOption, check_stack, plan_of
 from scripts.terminal.output import Output, OutputOption, print_data
 from scripts.terminal.where import OnOption, Where
 from twin.host.paths import TwinPaths

@@ -131,6 +131,8 @@ def trace(
     """Show how long one request spent in the gateway, the picker and the engine of the twin."""
     check_output("--svg", svg)
     paths = TwinPaths.default()
+    if not clusters.folders(paths):
+        raise CommandError("the twin has no cluster, so no traces; start it with make up")
     lines = waterfall(chosen(read_spans(paths), asked))
     console.print(f"trace {lines[0].span['trace']}")
     print_table(_table(lines, console.width))

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from gke_inference.catalogue.input_error import InputError
-from gke_inference.catalogue.problems import suggest
+from gke_inference.catalogue.problems import one_of
 from gke_inference.sizing.architectures import Architecture, find, known, of_config
 from infra.reading.load import stack_names
 from planner.advice.kv_cache import kv_advice
@@ -37,6 +37,7 @@ from scripts.terminal.options import (
 )
 from scripts.terminal.output import Output, OutputOption, print_data
 from scripts.terminal.output_files import check_output, write_output
+from twin.drawings.svg import darkened
 
 _ROWS = 12
 
@@ -59,11 +60,8 @@ def _architecture(name: str, parameters: float | None) -> Architecture:
         )
     found = find(name)
     if found is None:
-        names = ", ".join(sorted(model.name for model in known()))
-        raise CommandError(
-            f"MODEL: must be the path of a config.json or one of {names}, got {name!r}"
-            f"{suggest(name, [model.name for model in known()])}"
-        )
+        error = one_of("MODEL", name, sorted(model.name for model in known()))
+        raise CommandError(str(error).replace("must be", "must be the path of a config.json or", 1))
     return found
 
 
@@ -314,11 +312,11 @@ def _show(question: Question, how: _Shown) -> None:
 
 def _draw(answer: Plan, file: Path) -> None:
     try:
-        console.print(
-            f"wrote {file} with {draw(answer, file)} choices", markup=False, soft_wrap=True
-        )
+        shown = draw(answer, file)
     except InputError as error:
         raise CommandError(option_of(error, PLAN_OPTIONS)) from None
+    file.write_text(darkened(file.read_text()))
+    console.print(f"wrote {file} with {shown} choices", markup=False, soft_wrap=True)
 
 
 def _check_shown(question: Question, shown: list[Choice], pick: int) -> None:

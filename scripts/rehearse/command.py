@@ -126,6 +126,10 @@ def rehearse(
     begins = _moment(start)
     if page is not None:
         check_page(page)
+    if traffic is not None and rate:
+        raise CommandError("--rate: must be omitted with --traffic, which has the rates")
+    if traffic is not None and not traffic.exists():
+        raise CommandError(f"--traffic: must be readable, got {traffic}: no such file or directory")
     with _quiet("Reading the objects of the stack", is_quiet=output.is_data):
         states = preview_states(Engine(TwinPaths.default()), stack)
         described = describe(plan, manifests(states), states)
@@ -135,8 +139,6 @@ def rehearse(
         platform = calibrated(platform, calibration, stack)
     if events is not None:
         platform = with_changes(platform, plan, events)
-    if traffic is not None and rate:
-        raise CommandError("--rate: must be omitted with --traffic, which has the rates")
     option = "--traffic"
     own = plan.platform.rehearsal
     if traffic is None and own is not None and not rate:

@@ -14,6 +14,7 @@ from scripts.rehearse.show import headlines
 from scripts.terminal.console import CommandError
 from simulator.rehearsal.run import CHANGE
 from twin.drawings.curves_svg import Curve, Panel
+from twin.drawings.svg import embedded
 from twin.drawings.timeline import clock
 
 NAME = "rehearsal.html"
@@ -136,5 +137,4 @@ def _picture(found: Result) -> str:
         log = found.rehearsal.log.events
         marks = [(each.seconds / 3600, each.message) for each in log if each.kind in _MARKS]
         save(list(panels(found)), marks[:_MOST_MARKS], file, "", x_label="hours")
-        text = file.read_text(encoding="utf-8")
-    return text[text.index("<svg") :]
+        return embedded(file)

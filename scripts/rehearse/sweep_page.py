@@ -8,6 +8,7 @@ from scripts.rehearse.page import templates, write_html
 from scripts.rehearse.search import Found
 from simulator.rehearsal.accounts import PERCENTILE
 from twin.drawings.scatter_svg import Cloud, Points, save
+from twin.drawings.svg import embedded
 
 NAME = "sweep.html"
 
@@ -53,5 +54,4 @@ def _picture(found: Found) -> str:
         os.environ.setdefault("MPLCONFIGDIR", folder)
         file = Path(folder) / "points.svg"
         save(clouds(found), file, "US dollars an hour", "late answers, percent")
-        text = file.read_text(encoding="utf-8")
-    return text[text.index("<svg") :]
+        return embedded(file)

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from infra.reading.load import STACKS, platform_of, stack_names
+from infra.reading.load import STACKS, platform_of
 from infra.stack.problems import StackError
 from scripts.shared.program_hosts import program_hosts
 from scripts.shared.pulumi_cli import PulumiCli
@@ -20,7 +20,7 @@ from scripts.shared.stack_resource import outputs_in
 from scripts.shared.tool_setup import ensure_tools
 from scripts.shared.twin_daemon import start_daemon
 from scripts.terminal.console import CommandError, console, one_line
-from scripts.terminal.options import check_one
+from scripts.terminal.options import check_stack
 from twin.cluster import lifecycle as clusters
 from twin.host import processes
 from twin.host.inherited import LEAST_OPEN_FILES, open_files
@@ -64,15 +64,6 @@ def attached_to(
         return
     with hosts.host(environment) as port:
         yield {"PULUMI_DEBUG_LANGUAGES": f"python:{port}"}
-
-
-def check_stack(name: str) -> None:
-    """Check that a stack has a file.
-
-    Raises:
-        CommandError: The message lists the existing stacks.
-    """
-    check_one("--stack", name, stack_names())
 
 
 def check_file(name: str) -> None:

@@ -9,9 +9,10 @@ from infra.reading.load import STACKS
 from infra.reading.variants import with_delivered
 from infra.stack.problems import StackError
 from policies.framework.reading import CLUSTER
-from scripts.shared.engine import Engine, check_stack
+from scripts.shared.engine import Engine
 from scripts.shared.platform_state import seed_platform, write_state
 from scripts.terminal.console import CommandError, one_line
+from scripts.terminal.options import check_stack
 from twin.providers.kubernetes.manifests.objects import to_object
 from twin.wire.property_values import UNKNOWN
 

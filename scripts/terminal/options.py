@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from glob import escape
 from typing import Annotated
 
 import typer
@@ -16,6 +17,7 @@ from infra.reading.load import read, stack_names
 from infra.stack import Platform
 from infra.stack.problems import StackError
 from scripts.terminal.console import CommandError
+from twin.host.paths import REPOSITORY
 
 STACK_HELP = "Stack to use: NAME of a file stacks/Pulumi.NAME.yaml."
 
@@ -65,6 +67,29 @@ def check_one(option: str, given: str, known: Iterable[str]) -> str:
     return check_words(option, [given], known)[0]
 
 
+def check_stack(name: str, option: str = "--stack") -> None:
+    """Check that a stack has a file.
+
+    Args:
+        name: Name of the stack.
+        option: Option that gave the name.
+
+    Raises:
+        CommandError: It has none; the message suggests the nearest, or how to get an example.
+    """
+    known = stack_names()
+    found = sorted((REPOSITORY / "docs/examples").glob(f"*/Pulumi.{escape(name)}.yaml"))
+    if name in known or not found:
+        check_one(option, name, known)
+        return
+    folder = found[0].parent
+    files = "*" if len(list(folder.glob("Pulumi.*.yaml"))) > 1 else name
+    raise CommandError(
+        f"{option}: must be one of {', '.join(known)}, got {name!r}; for the example, first run: "
+        f"cp {folder.relative_to(REPOSITORY)}/Pulumi.{files}.yaml stacks/"
+    )
+
+
 def stack_of(name: str, option: str = "--stack", *, with_digests: bool = True) -> Platform:
     """Return a stack, read from its file.
 
@@ -76,7 +101,7 @@ def stack_of(name: str, option: str = "--stack", *, with_digests: bool = True) -
     Raises:
         CommandError: The stack does not exist or is invalid; the message has a line per problem.
     """
-    check_one(option, name, stack_names())
+    check_stack(name, option)
     try:
         return read(name, with_digests=with_digests)
     except StackError as error:

@@ -161,9 +161,11 @@ def edited_checkout(head: Path, texts: Mapping[str, str]) -> Generator[Checkout]
     with tempfile.TemporaryDirectory(prefix="gke-inference-head-") as folder:
         root = Path(folder) / "tree"
         for name in filter(None, listed.split("\0")):
-            if (head / name).is_file():
-                (root / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(head / name, root / name)
+            source, copy = head / name, root / name
+            if source.is_file() or source.is_symlink():
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                # a link to a folder stays a link: git lists it, and not what is in the folder
+                shutil.copy(source, copy, follow_symlinks=source.is_file())
         for name, text in texts.items():
             (root / name).write_bytes(text.encode())
         yield head_checkout(root)

@@ -5,6 +5,7 @@ from html import escape
 
 from scripts.verdicts.changes import Kind
 from scripts.verdicts.topology import Cluster, Node, Topology
+from twin.drawings.svg import DARK
 
 _COLOURS: dict[str, tuple[str, str]] = {
     "create": ("#dcfce7", "#15803d"),
@@ -92,7 +93,7 @@ def svg(topology: Topology, title: str) -> str:
         f'width="{right + 20}" height="{top}" font-family="system-ui, sans-serif" font-size="12">'
     )
     name = f'<text x="20" y="26" font-size="15">{escape(title)}</text>'
-    return "\n".join([head, f"<title>{escape(title)}</title>", name, *parts, "</svg>", ""])
+    return "\n".join([head, DARK, f"<title>{escape(title)}</title>", name, *parts, "</svg>", ""])
 
 
 def _svg_cluster(cluster: Cluster, top: int) -> tuple[list[str], int, int]:

@@ -7,6 +7,7 @@ runs the program of its own checkout, with the engine, providers and Python pack
 import gc
 import json
 import os
+import re
 import subprocess
 import tempfile
 import threading
@@ -46,6 +47,7 @@ _CLI = {
     "PULUMI_SKIP_CHECKPOINTS": "true",
 }
 _LAST_LINES = 15
+_PLACE = re.compile(r'File "([^"]+)", line (\d+)')
 
 
 class RunError(Exception):
@@ -232,7 +234,7 @@ def _recorded(cli: Runner, stack: str, side: Checkout, project: Path) -> tuple[S
         raise RunError(
             side,
             "the program does not run with the twin and the packages of this checkout, so there is "
-            f"nothing to compare with: {_reason(done.stdout + done.stderr)}",
+            f"nothing to compare with: {brief(_reason(done.stdout + done.stderr))}",
         )
     [file] = (project.parent / "state" / ".pulumi" / "stacks").glob(f"*/{stack}.json")
     document: State = json.loads(file.read_text())
@@ -252,9 +254,19 @@ def _reason(output: str) -> str:
     return " ".join(told[:_LAST_LINES])
 
 
+def brief(error: str) -> str:
+    """Return an error of a program with the last place of its traceback instead of all of it."""
+    said, _, trace = error.partition(" Traceback (most recent call last):")
+    places = _PLACE.findall(trace)
+    if not places:
+        return error
+    file, line = places[-1]
+    return f"{said} ({file.rpartition('/tree/')[2]}, line {line})"
+
+
 def _previewed(cli: Runner, stack: str, side: Checkout, project: Path) -> tuple[Step, ...]:
     answer = cli.run(project, "preview", "-s", stack, "--json", "--show-sames")
     if answer.returncode:
         told = preview_errors(answer.stdout) or _reason(answer.stderr + answer.stdout)
-        raise RunError(side, f"the preview failed: {one_line(told)}")
+        raise RunError(side, f"the preview failed: {brief(one_line(told))}")
     return tuple(json.loads(answer.stdout)["steps"])

@@ -4,10 +4,10 @@ import filecmp
 
 import pytest
 
+from infra.reading.load import stack_names
 from policies.objects.documents import sources
 from scripts.check.render import write
 from scripts.check.server_side_checks import check_folder
-from scripts.shared.engine import stack_names
 from scripts.shared.platform_state import write_state
 from scripts.shared.preview_states import preview_states
 from scripts.shared.scratch_project import backend, scratch_project

@@ -82,6 +82,8 @@ _ELSEWHERE: Final = {
     "max_num_seqs": "'max_batch' in 'settings' of the model",
 }
 """Fields for words of vLLM in other places of a stack."""
+_MOST_LISTED: Final = 24
+"""Words that an error lists beside its suggestion."""
 _SERIES: Final = re.compile(r"(?<![a-z0-9])([a-z]{1,2})\d")
 """Letters that begin a model number, such as the `h` of `nvidia-h100-80gb`."""
 
@@ -125,7 +127,13 @@ def one_of(path: str, value: str, known: Iterable[str]) -> UnknownName:
     words = list(known)
     if not words:
         return UnknownName(path, "must name one that exists, but there is none", value)
-    return UnknownName(path, f"must be one of {', '.join(words)}", value, suggest(value, words))
+    near = suggest(value, words)
+    return UnknownName(path, f"must be one of {_listed(words, near)}", value, near)
+
+
+def _listed(words: Sequence[str], near: str) -> str:
+    """Return the words, or how many there are if the closest one says more than a long list."""
+    return f"{len(words)} names" if near and len(words) > _MOST_LISTED else ", ".join(words)
 
 
 def repeated(path: str, values: Sequence[Hashable], what: str) -> Iterator[InputError]:

@@ -46,6 +46,7 @@ SCOPE = Scope(
             clusters=("acme-prod-us-central1",),
             deployments=("llama-tpu", "llama-gpu"),
             job="llama",
+            picker_limit_mib=1024,
             prices={"llama-gpu": 0.8, "llama-tpu": 10.8},
             tpot_p95_ms=40,
             ttft_p95_ms=500,

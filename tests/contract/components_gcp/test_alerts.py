@@ -119,6 +119,7 @@ def test_alerts_about_what_the_stack_does_not_say_are_left_out():
         "KafkaStreamLagging",
         "PersonalizedImagesDeadLetters",
         "PersonalizedImagesDelayed",
+        "PickerMemoryHigh",
         "PoolFallbackBudgetExhausted",
         "PoolFallbackBudgetNearlyExhausted",
         "PoolFallbackInUse",

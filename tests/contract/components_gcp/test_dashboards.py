@@ -27,7 +27,12 @@ from tests.contract.components_gcp.observed import (
 DASHBOARD = "gcp:monitoring/dashboard:Dashboard"
 FOLDER = Path(__file__).parent
 # Name of every metric of picker v1.5.0, and of GKE's kube state and system metrics that are used.
-PICKER_METRICS = set((FOLDER / "picker-metrics.txt").read_text().split())
+PICKER_METRICS = {
+    *(FOLDER / "picker-metrics.txt").read_text().split(),
+    # of every program in Go with Prometheus' client
+    "process_cpu_seconds_total",
+    "process_resident_memory_bytes",
+}
 GKE_METRICS = {
     # cloud.google.com/kubernetes-engine/docs/how-to/kube-state-metrics
     "kube_horizontalpodautoscaler_spec_max_replicas",
@@ -53,7 +58,7 @@ GKE_METRICS = {
 METRIC = re.compile(
     r"\b(?:vllm|kubernetes_io|loadbalancing_googleapis_com|gke_inference"
     r"|monitoring_googleapis_com|pubsub_googleapis_com):\w+"
-    r"|\b(?:kube|kueue|inference|callout|relay|body_router|gke_inference_(?:batch|stream))_\w+"
+    r"|\b(?:kube|kueue|inference|process|callout|relay|body_router|gke_inference_(?:batch|stream))_\w+"
 )
 
 

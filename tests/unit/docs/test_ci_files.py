@@ -13,8 +13,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from infra.reading.load import stack_names
 from scripts.app import COMMANDS, build_app
-from scripts.shared.engine import stack_names
 from scripts.verdicts.markdown import MARKER
 from twin.host.paths import REPOSITORY
 from twin.toolchain import tool

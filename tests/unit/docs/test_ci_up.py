@@ -14,7 +14,7 @@ import subprocess
 import pytest
 import yaml
 
-from scripts.shared.engine import stack_names
+from infra.reading.load import stack_names
 from scripts.verdicts.checkouts import ASIDE, touches
 from tests.unit.docs.test_ci_files import PIPELINES, WORKFLOWS, steps_in
 from twin.host.paths import REPOSITORY

@@ -4,7 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
+from gke_inference.observability import dashboard_source
 from gke_inference.observability.alert_source import Alert, sources
 
 REPOSITORY = Path(__file__).parents[3]
@@ -33,6 +35,24 @@ def test_a_runbook_says_everything_that_is_needed_at_night(name):
 def test_links_of_a_runbook_lead_somewhere(file):
     for target in re.findall(r"\]\(([^)#]+)\)", file.read_text()):
         assert (file.parent / target).exists(), target
+
+
+def titles(value):
+    """Return the titles of dashboards, rows and panels."""
+    if isinstance(value, list):
+        return {title for each in value for title in titles(each)}
+    if not isinstance(value, dict):
+        return set()
+    own = {value["title"]} if "title" in value else set()
+    return own.union(*(titles(each) for each in value.values()))
+
+
+@pytest.mark.parametrize("file", sorted(FOLDER.glob("*-*.md")), ids=lambda file: file.stem)
+def test_a_runbook_names_only_panels_that_a_dashboard_has(file):
+    folder = Path(dashboard_source.__file__).parent / "data/dashboards"
+    known = titles([yaml.safe_load(page.read_text()) for page in folder.glob("*.yaml")])
+    prose = re.sub(r"```.*?```", "", file.read_text(), flags=re.S).split("## Meaning")[1]
+    assert set(re.findall(r"(?<![*\w])\*([^*\n]+)\*(?!\*)", prose)) <= known
 
 
 def test_the_index_lists_each_alert_once():

@@ -17,6 +17,7 @@ from scripts.operate import env, status, up
 from scripts.operate.ask import endpoint_of
 from scripts.shared import engine
 from scripts.shared.engine import Engine, check_file
+from scripts.terminal import options
 from scripts.terminal.console import CommandError
 from twin import daemon
 
@@ -28,7 +29,7 @@ def stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of stacks with one that is no YAML, which every command reads."""
     (tmp_path / "Pulumi.broken.yaml").write_text(BROKEN)
     monkeypatch.setattr(engine, "STACKS", tmp_path)
-    monkeypatch.setattr(engine, "stack_names", lambda: ["broken"])
+    monkeypatch.setattr(options, "stack_names", lambda: ["broken"])
     return tmp_path
 
 

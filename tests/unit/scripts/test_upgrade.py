@@ -109,6 +109,15 @@ def test_only_the_named_stacks_are_rewritten(checkout, judged):
     assert (checkout / NAME).read_text() == old_text()
 
 
+def test_the_verdict_sees_the_files_behind_a_link_to_a_folder(checkout):
+    (checkout / "workloads").mkdir()
+    (checkout / "workloads/launcher.py").write_text("PORT = 8000\n")
+    (checkout / "linked").symlink_to("workloads")
+    git(checkout, "add", ".")
+    with edited_checkout(checkout, {NAME: "config: {}\n"}) as new:
+        assert (new.root / "linked/launcher.py").read_text() == "PORT = 8000\n"
+
+
 def changed(text):
     return lambda file: file.write_text(text)
 

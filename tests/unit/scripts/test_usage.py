@@ -58,7 +58,7 @@ def end_of(monkeypatch, *arguments: str) -> int:
         ),
         ("images pin --stak x", "--stak: is not an option of gke-inference images pin; did you"),
         ("kernels tune --chip v4", "--chip: must be one of v5e, v6e, got 'v4'"),
-        ("coldstrat", "COMMAND: must be one of up, trace"),
+        ("coldstrat", f"COMMAND: must be one of {len(main.COMMANDS)} names, got"),
     ],
 )
 def test_a_wrong_command_line_is_one_line_of_one_form(monkeypatch, capsys, line, said) -> None:
@@ -95,6 +95,20 @@ def test_a_scenario_that_is_a_word_is_one_of_those_there_are() -> None:
 def test_the_argument_that_names_a_stack_is_what_the_error_names() -> None:
     with pytest.raises(CommandError, match=r"^STACK: must be one of .*got ''"):
         stack_of("", "STACK")
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("clients", "cp docs/examples/clients/Pulumi.clients.yaml stacks/"),
+        ("search", "cp docs/examples/gitops/Pulumi.*.yaml stacks/"),
+    ],
+    ids=["one stack", "stacks that belong together"],
+)
+def test_an_example_that_was_not_copied_comes_with_the_command(name, command) -> None:
+    with pytest.raises(CommandError) as refused:
+        stack_of(name)
+    assert str(refused.value).endswith(f"got '{name}'; for the example, first run: {command}")
 
 
 def test_an_interrupted_command_says_how_to_go_on(monkeypatch, capsys) -> None:

@@ -1,5 +1,6 @@
 """Additions of the drawing to the timeline: earlier objects, and responses to a client."""
 
+from twin.drawings.svg import embedded
 from twin.drawings.timeline import drawing
 from twin.drawings.timeline_svg import CLIENT, client_bars, save, with_what_was_there
 
@@ -66,6 +67,13 @@ def test_the_drawing_names_who_answered_and_explains_its_colours(tmp_path):
     text = file.read_text()
     for words in ("tpu-stockout", "chat-gpu", CLIENT, "refused", "the reservation is withdrawn"):
         assert words in text
+
+
+def test_a_drawing_is_dark_on_a_dark_page_unless_the_page_decides(tmp_path):
+    file = tmp_path / "timeline.svg"
+    save(WITHDRAWN, 100, file)
+    assert file.read_text().count("prefers-color-scheme:dark") == 1
+    assert "prefers-color-scheme" not in embedded(file)
 
 
 def test_the_same_events_draw_the_same_file(tmp_path):
