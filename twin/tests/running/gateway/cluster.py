@@ -261,6 +261,7 @@ class Cluster:
             f"--metrics-port={free_port()}",
             *ROUTER.arguments,
         )
+        _await_port(grpc)
         self.move_port("bbr", 9004, grpc)
         self.pod("bbr", {"app": "bbr"}, f"127.48.{BLOCK}.1")
         self.apply(service("bbr", {"app": "bbr"}, 9004))
