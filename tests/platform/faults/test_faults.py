@@ -18,6 +18,7 @@ from tests.platform.faults.rig import (
     Load,
     Slowed,
     counts,
+    lost_with_the_picker,
     silent_losses,
     wait_for,
 )
@@ -87,14 +88,19 @@ def test_a_preempted_node_finishes_its_answers_within_its_notice(settled_platfor
 
 @ONLY_LONG  # twin/tests/running/gateway/test_gateway_updates.py kills the picker of either mode
 def test_with_a_pool_that_fails_open_a_killed_picker_costs_only_what_it_had_in_hand(
-    settled_platform, say, length
+    settled_platform, say, length, record_property
 ):
     begun = length(2, 5)
+    before = lost_with_the_picker(settled_platform.cluster)
     with Load(settled_platform.url, length(12, 20)) as load:
         load.until(begun)
         os.kill(settled_platform.process_of(settled_platform.picker()), signal.SIGKILL)
     say(load.report)
     assert silent_losses(load.report) == []
+    lost = lost_with_the_picker(settled_platform.cluster) - before
+    by_cause = ", ".join(f"{what}: {number}" for what, number in sorted(lost.items()))
+    record_property("figures", f"not answered, by cause: {by_cause}")
+    assert lost.total() == len(load.report.records) - counts(load.report)["answered"]
     noticed = begun + NOTICED_SECONDS
     assert [r for r in load.report.records if not answered(r) and r.due > noticed] == []
 
