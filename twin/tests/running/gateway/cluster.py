@@ -188,6 +188,10 @@ class Cluster:
                 env={**GO_SETTINGS, **os.environ, "KUBECONFIG": str(self.kubeconfig)},
             )
 
+    def pid(self, name: str) -> int:
+        """Return the process of a program."""
+        return self._processes[name].pid
+
     def kill(self, name: str) -> None:
         """Kill a process at once."""
         process = self._processes.pop(name)
