@@ -46,6 +46,12 @@ def endpoints_of(model: GatewayModel) -> dict[str, EnvoyJson]:
     return found
 
 
+def with_endpoints(cluster: EnvoyJson, endpoints: EnvoyJson) -> EnvoyJson:
+    """Return a cluster that contains its endpoints instead of the path of their file."""
+    kept = {key: value for key, value in cluster.items() if key != "eds_cluster_config"}
+    return {**kept, "type": "STATIC", "load_assignment": endpoints}
+
+
 def _processors(model: GatewayModel) -> list[Processor]:
     pickers = [backend.picker for backend in model.backends if backend.picker]
     chains = (*model.routing_chains, *model.traffic_chains)
