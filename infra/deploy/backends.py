@@ -1,6 +1,6 @@
 """Backends: permissions of the relays, and the relay, endpoints and fallbacks of each region.
 
-The relays of models that start from zero are here, too.
+The relays in which requests wait for a replica are here, too.
 """
 
 import pulumi
@@ -160,8 +160,8 @@ def fallback_args(
         args["input_usd_per_million"] = price.input_usd_per_million
         args["monthly_usd"] = fallback.monthly_usd
         args["output_usd_per_million"] = price.output_usd_per_million
-    if served.is_from_zero:
-        limits = served.from_zero
+    limits = served.settings.waits
+    if limits is not None:
         args["wait"] = WaitSettings(
             expected_seconds=expected_start_seconds(served),
             requests=limits.requests,

@@ -83,6 +83,8 @@ def _observed(plan: Plan, every: Sequence[ServedModel]) -> ObservedModelArgs:
         args["has_kv_tiers"] = True
     if first.is_from_zero:
         args["is_from_zero"] = True
+    if model.replicas.hold is not None:
+        args["holds_requests"] = True
     if first.chips_by_model:
         args["has_own_chips"] = True
     if model.disaggregated is not None:

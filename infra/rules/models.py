@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from gke_inference.backends.settings import WaitLimits
 from gke_inference.catalogue.engines import engine, engines_where
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import join, one_of
@@ -154,12 +155,15 @@ def _check_from_zero(
     if replicas.min > 0:
         if replicas.from_zero is not None:
             yield InputError(join(where, "from_zero"), "must not be set unless min is 0")
+        yield from _check_hold(platform, name, model, by_region)
         return
+    if replicas.hold is not None:
+        rule = "must not be set with min 0, whose requests wait as from_zero says"
+        yield InputError(join(where, "hold"), rule)
     at = join(where, "min")
-    here = [by_region[model.capacity][region] for region in platform.regions_of(model)]
-    reason = _why_not_from_zero(platform, model)
-    if reason is None and any(each.spans_hosts for each in here):
-        reason = "when a replica spans several hosts"
+    reason = _why_nothing_waits(platform, model, by_region)
+    if reason is None and platform.form_of(model) is Form.PAIRED:
+        reason = "in the form paired; set 'replicas.standby' to 0 for its GPU replicas"
     if reason is not None:
         yield InputError(at, f"must be at least 1 {reason}", 0)
         return
@@ -168,14 +172,39 @@ def _check_from_zero(
     limits = replicas.from_zero or FromZero()
     path = join(where, "from_zero", "idle_seconds")
     yield from idle_problems(path, limits.idle_seconds, platform.monitoring.scrape_seconds)
-    seconds = limits.seconds
-    if seconds >= model.timeout_seconds:
+    yield from _check_wait(join(where, "from_zero"), model, limits)
+
+
+def _check_hold(
+    platform: Platform, name: str, model: Model, by_region: CapacityByRegion
+) -> Iterator[InputError]:
+    """Yield what a model whose requests wait for a replica cannot have, and limits of no use."""
+    canary = model.canary
+    if canary is not None and canary.replicas is not None and canary.replicas.hold is not None:
+        at = join("models", name, "canary", "replicas", "hold")
+        yield InputError(at, "must not be set: requests wait for no canary")
+    limits = model.replicas.hold
+    if limits is None:
+        return
+    at = join("models", name, "replicas", "hold")
+    reason = _why_nothing_waits(platform, model, by_region)
+    if reason is None and platform.form_of(model) is Form.PAIRED:
+        reason = "in the form paired"
+    if reason is not None:
+        yield InputError(at, f"must not be set {reason}")
+        return
+    yield from _check_wait(at, model, limits)
+
+
+def _check_wait(where: str, model: Model, limits: WaitLimits) -> Iterator[InputError]:
+    """Yield a wait that leaves no time for the answer."""
+    if limits.seconds >= model.timeout_seconds:
         rule = f"must be less than timeout_seconds ({model.timeout_seconds}), which is left of it"
-        yield InputError(join(where, "from_zero", "seconds"), rule, seconds)
+        yield InputError(join(where, "seconds"), rule, limits.seconds)
 
 
-def _why_not_from_zero(platform: Platform, model: Model) -> str | None:
-    """Return why a model must always have a replica, or None if it need not."""
+def _why_nothing_waits(platform: Platform, model: Model, by_region: CapacityByRegion) -> str | None:
+    """Return why no request can wait for a replica of a model, or None if it can."""
     if model.task is not Task.GENERATE or not engine(model.engine).from_zero:
         able = engines_where(lambda facts: facts.from_zero)
         names = " or ".join(each.title for each in able)
@@ -190,8 +219,9 @@ def _why_not_from_zero(platform: Platform, model: Model) -> str | None:
         return "with live_adapters"
     if platform.layer is not Layer.ALL:
         return f"when layer is {platform.layer.value}"
-    if platform.form_of(model) is Form.PAIRED:
-        return "in the form paired; set 'replicas.standby' to 0 for its GPU replicas"
+    here = [by_region[model.capacity][region] for region in platform.regions_of(model)]
+    if any(each.spans_hosts for each in here):
+        return "when a replica spans several hosts"
     return None
 
 

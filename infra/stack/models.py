@@ -61,6 +61,9 @@ class Replicas(ReplicaRange):
     from_zero: FromZero | None = None
     """With `min: 0`: the limits of requests that wait for the first replica. By default, those of
     its fields."""
+    hold: WaitLimits | None = None
+    """With `min` of at least 1: requests wait, within these limits, while no replica is ready, for
+    example because the only one was killed. By default, they get 503."""
     standby: ReplicaCount | None = None
     """Paired form only: warm replicas on the GPU rungs (default 1); with 0, the first one starts
     when it is needed."""
@@ -290,9 +293,16 @@ class Model(Settings):
     def has_pool_relay(self) -> bool:
         """Whether a relay is a replica of its pool.
 
-        It is the model's fallback, or requests wait in it for the first replica.
+        It is the model's fallback, or requests wait in it for a replica.
         """
-        return self.fallback is not None or self.is_from_zero
+        return self.fallback is not None or self.waits is not None
+
+    @property
+    def waits(self) -> WaitLimits | None:
+        """The limits of requests that wait while no replica is ready, or None if none waits."""
+        if self.is_from_zero:
+            return self.replicas.from_zero or FromZero()
+        return self.replicas.hold
 
     @property
     def sizes(self) -> tuple[Size, ...]:

@@ -29,7 +29,7 @@ Weight = Annotated[int, Field(ge=1, le=1000)]
 
 
 class WaitLimits(Settings):
-    """Limits of the requests that wait for the first replica of a model."""
+    """Limits of the requests that wait while no replica of a model is ready."""
 
     requests: int = Field(default=64, ge=1, le=200)
     """Maximum number of requests that wait in each of the two relays of a model."""
@@ -38,7 +38,7 @@ class WaitLimits(Settings):
 
 
 class WaitSettings(WaitLimits):
-    """How requests wait for the first replica of a model."""
+    """How requests wait while no replica of a model is ready."""
 
     expected_seconds: int = Field(ge=0, le=86_400)
     """Estimated time from the first request to a replica, in seconds: what `Retry-After` is

@@ -39,6 +39,9 @@ class ObservedModelArgs(TypedDict):
     """Whether several models of a server have chips of their own. Default: false."""
     has_picker: NotRequired[bool]
     """Whether a picker named `JOB-picker` chooses its replicas. Default: true."""
+    holds_requests: NotRequired[bool]
+    """Whether requests wait in relays while none of its replicas is ready. Default: false, unless
+    it is from zero."""
     is_from_zero: NotRequired[bool]
     """Whether it has no replica while nobody needs it: none is then no reason for an alert.
     Default: false."""
@@ -164,6 +167,7 @@ def _facts(model: ObservedModelArgs) -> ModelFacts:
         engine=model.get("engine", DEFAULT_ENGINE),
         has_kv_tiers=bool(model.get("has_kv_tiers", False)),
         has_own_chips=bool(model.get("has_own_chips", False)),
+        holds_requests=bool(model.get("holds_requests", False)),
         is_from_zero=bool(model.get("is_from_zero", False)),
         is_picked=bool(model.get("has_picker", True)),
         job=model["job"],

@@ -71,6 +71,8 @@ class ModelFacts:
     """Whether its engines keep KV cache in tiers below the accelerator's memory."""
     has_own_chips: bool = False
     """Whether several models of a server have chips of their own."""
+    holds_requests: bool = False
+    """Whether requests wait in relays while none of its replicas is ready."""
     is_from_zero: bool = False
     """Whether it has no replica while nobody needs it."""
     is_picked: bool = True
@@ -158,9 +160,9 @@ class Scope:
         return tuple(sorted({model.engine for model in self.models}))
 
     @property
-    def has_from_zero(self) -> bool:
-        """Whether requests of a model wait in relays for its first replica."""
-        return any(model.is_from_zero for model in self.models)
+    def has_waits(self) -> bool:
+        """Whether requests of a model wait in relays for a replica."""
+        return any(model.is_from_zero or model.holds_requests for model in self.models)
 
     def has_one(self, needs: str | Sequence[str] | None) -> bool:
         """Return whether one of some facts is true, such as the use of an engine; None: always."""
@@ -177,8 +179,8 @@ class Scope:
             "clients": self.has_clients,
             "guards": self.has_guards,
             "fallbacks": self.has_fallbacks,
-            "from_zero": self.has_from_zero,
-            "relays": self.has_backends or self.has_fallbacks or self.has_from_zero,
+            "waits": self.has_waits,
+            "relays": self.has_backends or self.has_fallbacks or self.has_waits,
             **dict.fromkeys(self.engines, True),
             "kv_tiers": any(model.has_kv_tiers for model in self.models),
             "own_chips": any(model.has_own_chips for model in self.models),

@@ -123,6 +123,22 @@ def test_no_replica_is_no_reason_for_an_alert(seen):
     assert not gone
 
 
+def test_requests_for_a_model_that_keeps_a_replica_wait_only_with_hold(deployed):
+    without = deployed(parse(json.dumps(change(replicas={"min": 1, "max": 2}))))
+    assert RELAY not in {each.inputs["metadata"]["name"] for each in without.all(DEPLOYMENT)}
+    limits = {"requests": 8, "seconds": 120}
+    seen = deployed(parse(json.dumps(change(replicas={"min": 1, "max": 2, "hold": limits}))))
+    wait = settings(seen)["fallback"]["wait"]
+    assert (wait["requests"], wait["seconds"]) == (8, 120)
+    scaler = seen.one("kubernetes:autoscaling/v2:HorizontalPodAutoscaler").inputs["spec"]
+    assert scaler["minReplicas"] == 1
+    assert DEMANDED not in json.dumps(scaler["metrics"])
+    alerts = [each.inputs for each in seen.all("gcp:monitoring/alertPolicy:AlertPolicy")]
+    queries = json.dumps(alerts)
+    assert "relay_waits_total" in queries
+    assert f'job=\\"{POOL}\\"' in queries.split("absent(vllm:")[1]  # no replica is an alert
+
+
 def change(**model: Any) -> dict[str, Any]:
     made = document()
     made["models"][MODEL] |= model
@@ -160,6 +176,29 @@ WHERE = f"models.{MODEL}.replicas"
         (
             change(replicas={"min": 1, "max": 2, "from_zero": {"requests": 2}}),
             f"{WHERE}.from_zero must not be set unless min is 0",
+        ),
+        (
+            change(replicas=zero(hold={"requests": 2})),
+            f"{WHERE}.hold must not be set with min 0, whose requests wait as from_zero says",
+        ),
+        (
+            change(replicas={"min": 1, "max": 2, "hold": {"seconds": 900}}),
+            f"{WHERE}.hold.seconds must be less than timeout_seconds (900)",
+        ),
+        (
+            change(engine="tgi", replicas={"min": 1, "max": 2, "hold": {}}),
+            f"{WHERE}.hold must not be set unless an endpoint picker compares the queues of vLLM",
+        ),
+        (
+            change(
+                replicas={"min": 1, "max": 2},
+                canary={
+                    "version": "next",
+                    "weights": "x",
+                    "replicas": {"min": 1, "max": 1, "hold": {}},
+                },
+            ),
+            f"models.{MODEL}.canary.replicas.hold must not be set: requests wait for no canary",
         ),
         (
             change(

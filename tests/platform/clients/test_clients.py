@@ -16,6 +16,7 @@ import pytest
 from scripts.clients.reconcile import SLACK
 from tests.platform import example_checkout
 from tests.platform.clients import apis, large_bodies
+from tests.platform.clients.stalled import IDLE_SECONDS, check_stalled_streams
 from tests.platform.example_checkout import output_of
 from tests.platform.gate import until_keys_are_read
 from twin.host.paths import TwinPaths
@@ -50,6 +51,7 @@ def checkout(tmp_path) -> Path:
         "tokens_per_month: 500000000": "tokens_per_month: 60",
         price: "llama-3.1-8b: {input_usd_per_million: 1000, output_usd_per_million: 4000}",
         "      issuers: #": TRIAL + "      issuers: #",
+        "    clients:\n": f"    clients:\n      stream_idle_seconds: {IDLE_SECONDS}\n",
     }
     for old, new in changes.items():
         assert old in text
@@ -290,5 +292,8 @@ def test_teams_have_keys_models_limits_and_records_of_what_they_used(
     assert {one["completion_tokens"] for one in answered} == {8}
     assert not any(one["estimated"] for one in answered)
     assert all(one["usd"] > 0 for one in answered)
+    key = output_of(checkout, paths, "clients", "keys", "create", "assistant", *STACK).strip()
+    until_keys_are_read(paths)
+    check_stalled_streams(paths, client(endpoint, key), model=MODEL, deployment="llama-3-1-8b")
     series_are_recorded(paths, "clients")
     assert "Nothing is left in the cloud." in output_of(checkout, paths, "down")

@@ -14,6 +14,7 @@ import yaml
 
 from tests.platform import example_checkout
 from tests.platform.example_checkout import output_of
+from tests.platform.observe.alerts import alert
 from twin.cluster.base.context import ClusterContext
 from twin.host.paths import TwinPaths
 
@@ -21,7 +22,7 @@ from twin.host.paths import TwinPaths
 pytestmark = [pytest.mark.needs_tools, pytest.mark.soak, pytest.mark.timeout(1500)]
 
 STACK = ("--stack", "from-zero")
-MODEL, NAME = "llama-3.1-8b", "llama-3-1-8b-gpu"
+MODEL, NAME, RELAY = "llama-3.1-8b", "llama-3-1-8b-gpu", "relay-llama-3-1-8b"
 SPEED = 5
 """Of the twin's clock."""
 IDLE_SECONDS = 60
@@ -41,6 +42,11 @@ def ask(endpoint: str) -> tuple[int, str | None]:
         return error.code, error.headers["Retry-After"]
 
 
+def is_firing(cluster: Path) -> bool:
+    """Return whether the alert about requests that wait in vain fires."""
+    return bool(alert(cluster, "FirstReplicaTooLate")["state"] == "firing")
+
+
 def until(what: str, check: Callable[[], bool]) -> None:
     limit = time.monotonic() + 400
     while not check():
@@ -49,7 +55,9 @@ def until(what: str, check: Callable[[], bool]) -> None:
 
 
 def test_a_model_goes_to_zero_and_its_next_requests_wait_within_their_limits_for_a_replica(
-    tmp_path: Path, paths: TwinPaths
+    tmp_path: Path,
+    paths: TwinPaths,
+    series_are_recorded: Callable[[TwinPaths, str], None],
 ) -> None:
     folder = example_checkout.checkout(tmp_path / "checkout", "from-zero")
     file = folder / "stacks" / "Pulumi.from-zero.yaml"
@@ -85,3 +93,7 @@ def test_a_model_goes_to_zero_and_its_next_requests_wait_within_their_limits_for
     assert len(served) + len(refused) == 6
     assert 1 <= len(served) <= 2  # one in each of the two relays
     assert all(after is not None and int(after) >= 5 for after in refused)
+    until("the refused requests are an alert", lambda: is_firing(spec.parent))
+    (active,) = alert(spec.parent, "FirstReplicaTooLate")["alerts"]
+    assert active["labels"]["job"] == RELAY
+    series_are_recorded(paths, "from-zero")

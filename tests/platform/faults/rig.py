@@ -1,10 +1,12 @@
 """A platform with three replicas under load, and the means to harm it."""
 
+import json
 import os
 import re
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from copy import copy
 from itertools import takewhile
@@ -68,6 +70,35 @@ def counts(report: Report) -> dict[str, int]:
         "cut": len(report.lost) - silent,
         "lost": silent,
     }
+
+
+_KILLED = "connection_termination"
+_STREAM_LOST = {
+    ("200", _KILLED): "answer under way",
+    ("500", _KILLED): "in the picker",
+    ("500", "remote_connection_failure"): "no connection",
+}
+"""What ended a request whose picker failed, by its status and the reason in Envoy's log."""
+
+
+def lost_with_the_picker(cluster: Path) -> Counter[str]:
+    """Count the requests whose stream to the picker failed, by what the request was doing.
+
+    Args:
+        cluster: Folder of the cluster, whose gateways log every request.
+
+    Raises:
+        KeyError: A stream failed for another reason.
+    """
+    found: Counter[str] = Counter()
+    for file in (cluster / "logs").glob("gateway-*.access.jsonl"):
+        for line in file.read_text().splitlines():
+            entry = json.loads(line)
+            details = entry["details"] or ""
+            if details.startswith("ext_proc_error"):
+                reasons = [name for _, name in _STREAM_LOST if name in details]
+                found[_STREAM_LOST[str(entry["code"]), (reasons or [details])[0]]] += 1
+    return found
 
 
 class _UntilStopped(tuple[TraceEntry, ...]):

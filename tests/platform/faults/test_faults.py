@@ -1,9 +1,7 @@
 """Effects of faults under load; no request is ever lost without an error for the client."""
 
-import json
 import os
 import signal
-import urllib.request
 
 import pytest
 
@@ -20,10 +18,11 @@ from tests.platform.faults.rig import (
     Load,
     Slowed,
     counts,
+    lost_with_the_picker,
     silent_losses,
     wait_for,
 )
-from twin.cluster.monitoring.server import address_of
+from tests.platform.observe.alerts import alert
 from twin.world.capacity import StockLine
 
 pytestmark = pytest.mark.needs_tools
@@ -89,14 +88,19 @@ def test_a_preempted_node_finishes_its_answers_within_its_notice(settled_platfor
 
 @ONLY_LONG  # twin/tests/running/gateway/test_gateway_updates.py kills the picker of either mode
 def test_with_a_pool_that_fails_open_a_killed_picker_costs_only_what_it_had_in_hand(
-    settled_platform, say, length
+    settled_platform, say, length, record_property
 ):
     begun = length(2, 5)
+    before = lost_with_the_picker(settled_platform.cluster)
     with Load(settled_platform.url, length(12, 20)) as load:
         load.until(begun)
         os.kill(settled_platform.process_of(settled_platform.picker()), signal.SIGKILL)
     say(load.report)
     assert silent_losses(load.report) == []
+    lost = lost_with_the_picker(settled_platform.cluster) - before
+    by_cause = ", ".join(f"{what}: {number}" for what, number in sorted(lost.items()))
+    record_property("figures", f"not answered, by cause: {by_cause}")
+    assert lost.total() == len(load.report.records) - counts(load.report)["answered"]
     noticed = begun + NOTICED_SECONDS
     assert [r for r in load.report.records if not answered(r) and r.due > noticed] == []
 
@@ -204,26 +208,18 @@ def test_a_rollout_of_new_weights_drops_no_request(settled_platform, say, length
     assert counts(load.report)["answered"] == len(load.report.records)
 
 
-def alert(platform, name):
-    """The rule of an alert as the cluster's Prometheus evaluates it."""
-    url = f"http://{address_of(platform.cluster)}/api/v1/rules?type=alert"
-    with urllib.request.urlopen(url, timeout=10) as answer:
-        groups = json.load(answer)["data"]["groups"]
-    return next(rule for group in groups for rule in group["rules"] if rule["name"] == name)
-
-
 @pytest.mark.soak  # tests/platform/observe has each alert with promtool, whole/ the quiet ones
 def test_an_alert_fires_when_no_replica_is_left_and_is_quiet_again_when_one_is_back(
     settled_platform,
 ):
     def state():
-        return alert(settled_platform, "NoReadyReplica")["state"]
+        return alert(settled_platform.cluster, "NoReadyReplica")["state"]
 
     wait_for(lambda: state() == "inactive", 60, state)
     settled_platform.world(NOTHING)
     try:
         wait_for(lambda: state() == "firing", 180, state)
-        rule = alert(settled_platform, "NoReadyReplica")
+        rule = alert(settled_platform.cluster, "NoReadyReplica")
         assert settled_platform.ready() == []
     finally:
         settled_platform.world(TPU, NO_OTHER_TPU, NO_L4)
@@ -231,7 +227,7 @@ def test_an_alert_fires_when_no_replica_is_left_and_is_quiet_again_when_one_is_b
     (active,) = rule["alerts"]
     assert active["labels"]["job"] == MODEL.replace(".", "-")
     assert (
-        alert(settled_platform, "EndpointPickerDown")["state"] == "inactive"
+        alert(settled_platform.cluster, "EndpointPickerDown")["state"] == "inactive"
     )  # nobody else is woken
     wait_for(lambda: state() == "inactive", 180, state)
     settled_platform.settle(1)

@@ -17,7 +17,6 @@ from twin.host.paths import REPOSITORY
 DIALECTS = REPOSITORY / "simulator" / "dialects" / "data"
 UNRECORDED = {
     "gke_inference_stream_backlog": "no recorded stack has a stream of Kafka",
-    "relay_waits_total": "no recorded stack has a model from zero",
     "monitoring_googleapis_com:uptime_check_time_until_ssl_cert_expires": (
         "no recorded stack has a host name whose certificate is checked"
     ),

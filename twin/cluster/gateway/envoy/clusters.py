@@ -46,6 +46,12 @@ def endpoints_of(model: GatewayModel) -> dict[str, EnvoyJson]:
     return found
 
 
+def with_endpoints(cluster: EnvoyJson, endpoints: EnvoyJson) -> EnvoyJson:
+    """Return a cluster that contains its endpoints instead of the path of their file."""
+    kept = {key: value for key, value in cluster.items() if key != "eds_cluster_config"}
+    return {**kept, "type": "STATIC", "load_assignment": endpoints}
+
+
 def _processors(model: GatewayModel) -> list[Processor]:
     pickers = [backend.picker for backend in model.backends if backend.picker]
     chains = (*model.routing_chains, *model.traffic_chains)
@@ -105,12 +111,11 @@ def _processor_cluster(processor: Processor, folder: Path) -> EnvoyJson:
     """Return the cluster of a processor.
 
     A body that is being sent to a processor cannot be taken back (envoyproxy/envoy pull request
-    41276). Only a processor that is known to be unavailable can be bypassed, so the probe interval
-    is short, unless the Service has a HealthCheckPolicy. Neither probe uses TLS: it reaches another
-    port than the processor's, or only connects.
+    41276). Only a processor that is known to be unavailable can be bypassed. Probes do not use TLS:
+    they reach another port than the processor's, or only connect.
     """
     cluster = _cluster(processor.name, folder)
-    check = _processor_check() if processor.health is None else _health_check(processor.health)
+    check = _own_check() if processor.health is None else _health_check(processor.health)
     cluster["health_checks"] = [{**check, "transport_socket_match_criteria": _PROBE}]
     cluster["common_lb_config"] = _PROBED_ONLY
     cluster["ignore_health_on_host_removal"] = True
@@ -123,7 +128,7 @@ def _processor_cluster(processor: Processor, folder: Path) -> EnvoyJson:
     return cluster
 
 
-def _processor_check() -> EnvoyJson:
+def _own_check() -> EnvoyJson:
     seconds = f"{all_rules()['gateway.extension.probe'].value}s"
     return {
         "interval": seconds,

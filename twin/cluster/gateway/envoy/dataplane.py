@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from twin.cluster.base.traces import collector_address
-from twin.cluster.gateway.envoy.clusters import clusters_of, endpoints_of
+from twin.cluster.gateway.envoy.clusters import clusters_of, endpoints_of, with_endpoints
 from twin.cluster.gateway.envoy.listeners import listeners_of
 from twin.cluster.gateway.envoy.messages import EnvoyJson, file_name, response
 from twin.cluster.gateway.envoy.process import EnvoyError, EnvoyProcess
@@ -22,6 +22,9 @@ _WARM_SECONDS = 3.0
 _LISTEN_SECONDS = 10.0  # on a busy machine, Envoy reads its files late
 _HAND_OVER_SECONDS = 0.5  # old endpoints wait this long for the first probe of their successors
 _KEEP_SECONDS = 5.0  # a cluster outlives the last route to it by this
+_WATCHED_FILES = 40
+"""Endpoint lists that Envoy reads from files. It makes an inotify instance for each, of which a
+user has 128 by default (fs.inotify.max_user_instances), and aborts if it gets none."""
 
 
 def folder_name(namespace: str, name: str) -> str:
@@ -35,7 +38,8 @@ class DataPlane:
     Envoy watches the files itself, so it continues to serve without a controller. The order is:
     endpoints (old ones together with their successors until those pass a probe), clusters (old and
     new together), route tables, listeners. Old clusters are removed last, when no request can be
-    using them.
+    using them. Of a gateway with many backends, most clusters contain their endpoints: with new
+    ones, Envoy replaces the whole cluster once these have passed a probe.
     """
 
     def __init__(self, cluster_dir: Path, namespace: str, name: str, binary: Path | None) -> None:
@@ -48,6 +52,8 @@ class DataPlane:
         self._wanted: dict[str, EnvoyJson] = {}
         self._problem: str | None = None
         self._prune_at: float | None = None
+        self._digests: dict[str, str] = {}
+        """Of the files that this process has written, by name."""
 
     def apply(self, model: GatewayModel) -> str | None:
         """Apply a model to Envoy, and start it if needed.
@@ -60,10 +66,13 @@ class DataPlane:
         self._access_log.parent.mkdir(parents=True, exist_ok=True)
         try:
             running = self.process.pid() is not None
-            self._write_endpoints(endpoints_of(model), running=running)
+            endpoints = endpoints_of(model)
+            clusters = clusters_of(model, self.folder / "eds")
+            for name in sorted(endpoints)[_WATCHED_FILES:]:
+                clusters[name] = with_endpoints(clusters[name], endpoints.pop(name))
+            self._write_endpoints(endpoints, running=running)
             collector = collector_address(self.folder.parent.parent)
-            wanted = clusters_of(model, self.folder / "eds") | collector_cluster(collector)
-            self._write_clusters(wanted, running=running)
+            self._write_clusters(clusters | collector_cluster(collector), running=running)
             for name, table in tables_of(model).items():
                 self._write(f"rds/{file_name(name)}", "routes", [table])
             listeners = listeners_of(model, self.folder / "rds", self._access_log)
@@ -154,8 +163,11 @@ class DataPlane:
             Whether the file was replaced.
         """
         digest = hashlib.sha256(json.dumps(resources, sort_keys=True).encode()).hexdigest()[:16]
-        text = json.dumps(response(kind, digest, resources), indent=1)
         file = self.folder / name
+        if not again and self._digests.get(name) == digest and file.exists():
+            return False
+        self._digests[name] = digest
+        text = json.dumps(response(kind, digest, resources), indent=1)
         if not again and file.exists() and file.read_text() == text:
             return False
         write_private(file, text)  # a listener holds private keys

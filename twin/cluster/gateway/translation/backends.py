@@ -16,6 +16,7 @@ from twin.cluster.gateway.translation.objects import (
 )
 from twin.cluster.gateway.translation.policies import (
     armor_of,
+    default_health_check,
     health_check_of,
     set_health_check,
     timeout_of,
@@ -208,9 +209,10 @@ def processor_of(
     service_name: str,
     port_number: int,
     name: str,
-    health: HealthCheck | None = None,
 ) -> Processor:
     """Return the external processor behind a Service port, with its health check.
+
+    Without a HealthCheckPolicy, the check has the default times of GKE, and connects only.
 
     Raises:
         Problem: the Service, or its port, does not exist.
@@ -220,15 +222,15 @@ def processor_of(
         text = f"Service {namespace}/{service_name} does not exist"
         raise Problem("BackendNotFound", text, "ResolvedRefs")
     port = service_port(service, port_number)
-    checked = health or set_health_check(snapshot, namespace, "", "Service", service_name)
-    endpoints, dropped = service_endpoints(snapshot, service, port, checked)
+    health = set_health_check(snapshot, namespace, "", "Service", service_name)
+    endpoints, dropped = service_endpoints(snapshot, service, port, health)
     return Processor(
         name=name,
         endpoints=endpoints,
         dropped=dropped,
         tls=port.get("appProtocol") != "kubernetes.io/h2c",
         authority=f"{service_name}.{namespace}.svc:{port_number}",
-        health=health,
+        health=health or replace(default_health_check(), kind="TCP"),
     )
 
 
@@ -248,6 +250,7 @@ def picker_of(snapshot: Snapshot, pool: JsonObject) -> Processor:
         fail_open,
         found.tls,
         found.authority,
+        health=found.health,
         dropped=found.dropped,
     )
 

@@ -18,7 +18,7 @@ from twin.cluster.gateway.translation.objects import (
     mapping,
     strings,
 )
-from twin.cluster.gateway.translation.policies import set_health_check, timeout_of
+from twin.cluster.gateway.translation.policies import timeout_of
 from twin.world.rules import all_rules
 
 _REQUEST: Final = ("RequestHeaders", "RequestBody", "RequestTrailers")
@@ -217,8 +217,7 @@ def _called(
         text = f"{where}.backendRef: the twin calls Services only, got {ref['kind']} {ref['name']}"
         raise Problem("UnsupportedValue", text)
     service = ("", "Service", ref["name"])
-    health = set_health_check(snapshot, namespace, *service)
-    found = processor_of(snapshot, namespace, ref["name"], int(ref["port"]), cluster, health)
+    found = processor_of(snapshot, namespace, ref["name"], int(ref["port"]), cluster)
     return replace(found, stream_seconds=timeout_of(snapshot, namespace, *service))
 
 

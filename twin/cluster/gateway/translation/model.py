@@ -59,7 +59,7 @@ class Processor:
     observes: bool = False
     """Whether it only observes: the gateway does not wait for it, and it cannot change anything."""
     health: HealthCheck | None = None
-    """Check that the HealthCheckPolicy of its Service sets; None for the twin's own probe."""
+    """Check of its Service; None for a service of Google's, which the twin probes itself."""
     dropped: tuple[str, ...] = ()
     """Flows from the load balancer that the network drops, one sentence each."""
     stream_seconds: int | None = None

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from twin.cluster.gateway.translation.fleet import Fleet
 from twin.cluster.gateway.translation.model import Certificate
@@ -20,6 +20,8 @@ INTERNAL_CLASS = "gke-l7-rilb"
 GATEWAY_GROUP = "gateway.networking.k8s.io"
 POOL_GROUP = "inference.networking.k8s.io"
 
+POLICIES: Final = ("HealthCheckPolicy", "GCPBackendPolicy", "GCPGatewayPolicy")
+"""Kinds of policies with one target, in the order of their statuses."""
 WATCHED: Mapping[str, str] = {
     "GatewayClass": "/apis/gateway.networking.k8s.io/v1/gatewayclasses",
     "Gateway": "/apis/gateway.networking.k8s.io/v1/gateways",
@@ -64,6 +66,10 @@ def key_of(obj: JsonObject) -> Key:
     """Return (namespace, name); the namespace of a cluster-scoped object is empty."""
     metadata: JsonObject = obj["metadata"]
     return metadata.get("namespace", ""), metadata["name"]
+
+
+def _created(obj: JsonObject) -> tuple[str, Key]:
+    return str(obj["metadata"].get("creationTimestamp", "")), key_of(obj)
 
 
 def is_ready(pod: JsonObject) -> bool:
@@ -173,21 +179,39 @@ class Snapshot:
         return self.objects.get(kind, {}).get((namespace, name))
 
     @cached_property
-    def _pods_by_namespace(self) -> dict[str, list[JsonObject]]:
-        grouped: dict[str, list[JsonObject]] = {}
-        for pod in self.all("Pod"):
-            grouped.setdefault(pod["metadata"].get("namespace", ""), []).append(pod)
+    def _ready_by_label(self) -> dict[tuple[str, str, str], list[JsonObject]]:
+        """The Ready pods by namespace, and key and value of a label."""
+        grouped: dict[tuple[str, str, str], list[JsonObject]] = {}
+        for pod in filter(is_ready, self.all("Pod")):
+            namespace = pod["metadata"].get("namespace", "")
+            for key, value in mapping(pod["metadata"], "labels").items():
+                grouped.setdefault((namespace, key, value), []).append(pod)
         return grouped
+
+    @cached_property
+    def policies(self) -> dict[tuple[str, str, str, str, str], JsonObject]:
+        """The effective policies by kind, namespace, and group, kind and name of the target.
+
+        Of several for a target, the oldest is effective.
+        """
+        found: dict[tuple[str, str, str, str, str], JsonObject] = {}
+        for kind in POLICIES:
+            for policy in sorted(self.all(kind), key=_created):
+                target: JsonObject = policy["spec"]["targetRef"]
+                name = (target.get("group", ""), target["kind"], target["name"])
+                found.setdefault((kind, policy["metadata"]["namespace"], *name), policy)
+        return found
 
     def ready_pods(self, namespace: str, selector: Mapping[str, str]) -> list[JsonObject]:
         """Return the Ready pods of a namespace that have every label; empty without labels."""
         if not selector:
             return []
         wanted = selector.items()
+        having = (self._ready_by_label.get((namespace, *label), []) for label in wanted)
         return [
             pod
-            for pod in self._pods_by_namespace.get(namespace, [])
-            if wanted <= mapping(pod["metadata"], "labels").items() and is_ready(pod)
+            for pod in min(having, key=len)
+            if wanted <= mapping(pod["metadata"], "labels").items()
         ]
 
     def namespace_labels(self, namespace: str) -> dict[str, str]:

@@ -8,6 +8,7 @@ from twin.cluster.gateway.translation.fleet import IMPORT_GROUP, IMPORT_KIND
 from twin.cluster.gateway.translation.model import HealthCheck
 from twin.cluster.gateway.translation.objects import (
     GATEWAY_GROUP,
+    POLICIES,
     POOL_GROUP,
     JsonObject,
     Key,
@@ -54,10 +55,6 @@ def default_health_check() -> HealthCheck:
     )
 
 
-def _created(policy: JsonObject) -> tuple[str, tuple[str, str]]:
-    return str(policy["metadata"].get("creationTimestamp", "")), key_of(policy)
-
-
 def _target_of(policy: JsonObject) -> tuple[str, str, str]:
     ref: JsonObject = policy["spec"]["targetRef"]
     return ref.get("group", ""), ref["kind"], ref["name"]
@@ -76,13 +73,7 @@ def policy_for(
     snapshot: Snapshot, policy_kind: str, namespace: str, group: str, kind: str, name: str
 ) -> JsonObject | None:
     """Return the effective policy of a target: the oldest in its namespace that names it."""
-    found = [
-        policy
-        for policy in snapshot.all(policy_kind)
-        if policy["metadata"]["namespace"] == namespace
-        and _target_of(policy) == (group, kind, name)
-    ]
-    return min(found, key=_created, default=None)
+    return snapshot.policies.get((policy_kind, namespace, group, kind, name))
 
 
 def health_check_of(
@@ -147,7 +138,7 @@ def policy_statuses(
         attached: (group, kind, namespace, name) of the gateways and their backends.
     """
     updates: list[StatusUpdate] = []
-    for policy_kind in ("HealthCheckPolicy", "GCPBackendPolicy", _OF_GATEWAYS):
+    for policy_kind in POLICIES:
         for policy in snapshot.all(policy_kind):
             condition = _attachment(snapshot, policy_kind, policy, attached)
             status = {"conditions": [condition.as_json()]}

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from gke_inference.catalogue.url_maps import url_map_bytes
 from twin.cluster.gateway.translation.attachment import Attachment, attach, parent_refs
 from twin.cluster.gateway.translation.authorization import authorize
 from twin.cluster.gateway.translation.backends import pool_conditions
@@ -37,6 +38,7 @@ from twin.cluster.gateway.translation.objects import (
 )
 from twin.cluster.gateway.translation.policies import policy_statuses, reached_from_afar
 from twin.cluster.gateway.translation.routes import translate_route
+from twin.world.rules import all_rules
 
 TargetKey = tuple[str, str, str, str]
 
@@ -63,6 +65,8 @@ def translate(snapshot: Snapshot) -> Translation:
     pool_parents: dict[Key, set[Key]] = {}
     for route in snapshot.all("HTTPRoute"):
         statuses += _route(snapshot, gateways, route)
+    for gateway in gateways.values():
+        _refuse_large_url_map(snapshot, gateway)
     problems: Problems = {}
     targets: set[TargetKey] = set()
     for key, gateway in gateways.items():
@@ -119,6 +123,18 @@ def _refuse_taken_ports(gateways: Mapping[Key, GatewayParts]) -> None:
                     "give this one an address of its own (spec.addresses)"
                 )
                 gateway.refused = Problem("AddressNotUsable", text, "Programmed")
+
+
+def _refuse_large_url_map(snapshot: Snapshot, gateway: GatewayParts) -> None:
+    """Refuse a Gateway with more routes than fit into a URL map (rule gateway.url-map)."""
+    keys = {key for attached in gateway.attached.values() for key in attached}
+    routes = [route for key in keys if (route := snapshot.get("HTTPRoute", *key)) is not None]
+    size, most = url_map_bytes(routes), int(all_rules()["gateway.url-map"].value)
+    if gateway.refused is None and size > most:
+        text = (
+            f"URL map: must be at most {most:,} bytes, got about {size:,} of {len(keys):,} routes"
+        )
+        gateway.refused = Problem("Invalid", f"URL map: {text}", "Programmed")
 
 
 def _route(

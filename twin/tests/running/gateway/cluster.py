@@ -188,6 +188,10 @@ class Cluster:
                 env={**GO_SETTINGS, **os.environ, "KUBECONFIG": str(self.kubeconfig)},
             )
 
+    def pid(self, name: str) -> int:
+        """Return the process of a program."""
+        return self._processes[name].pid
+
     def kill(self, name: str) -> None:
         """Kill a process at once."""
         process = self._processes.pop(name)
@@ -261,6 +265,7 @@ class Cluster:
             f"--metrics-port={free_port()}",
             *ROUTER.arguments,
         )
+        _await_port(grpc)
         self.move_port("bbr", 9004, grpc)
         self.pod("bbr", {"app": "bbr"}, f"127.48.{BLOCK}.1")
         self.apply(service("bbr", {"app": "bbr"}, 9004))

@@ -133,6 +133,15 @@ def health_check(name: str) -> dict[str, Any]:
     )
 
 
+def picker_check(name: str) -> dict[str, Any]:
+    """Return the HealthCheckPolicy of a picker's Service: a connection each second."""
+    connects = {"type": "TCP", "tcpHealthCheck": {"portSpecification": "USE_SERVING_PORT"}}
+    check = {"checkIntervalSec": 1, "timeoutSec": 1, "config": connects}
+    policy = _of_pool("HealthCheckPolicy", name, check)
+    policy["spec"]["targetRef"] = {"group": "", "kind": "Service", "name": name}
+    return policy
+
+
 def time_limit(name: str, seconds: int) -> dict[str, Any]:
     """Return the GCPBackendPolicy that gives a pool a timeout."""
     return _of_pool("GCPBackendPolicy", name, {"timeoutSec": seconds})

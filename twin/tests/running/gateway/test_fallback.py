@@ -35,6 +35,7 @@ ADDRESS = f"127.32.{BLOCK}.77"
 RELAY = f"127.48.{BLOCK}.200"
 HOST = "llm.example.com"
 COUNT = "/api/v1/namespaces/default/configmaps/relay-spill-spent"
+ENDED_WAITS = 'relay_waits_total{result="engine"}'
 LONG = "Which keys open which doors, and who has them? " * 40
 FALLBACK = {
     "after_queue": 8,
@@ -116,6 +117,13 @@ class Pool:
         }
         with (self.folder / "relay.log").open("ab") as log:
             self.relay = subprocess.Popen(argv, stdout=log, stderr=log, env=environment)
+
+    def hold(self, requests: int) -> None:
+        """Start the relay without a backend: requests wait for an engine."""
+        settings = {key: FALLBACK[key] for key in ("metrics", "model", "namespace", "port")}
+        wait = {"expected_seconds": 90, "requests": requests, "seconds": 30}
+        of_pool = {**settings, "selector": FALLBACK["selector"], "wait": wait}
+        self.run({"backends": {}, "fallback": of_pool})
 
     def stop(self) -> None:
         if self.relay is not None:
@@ -252,11 +260,8 @@ def test_a_budget_outlives_the_relay_and_ends_the_fallback(found: Pool):
 
 
 def test_a_request_waits_for_the_first_engine_of_a_pool_without_a_backend(found: Pool):
-    pool_alone = ("metrics", "model", "namespace", "port", "selector")
-    wait = {"expected_seconds": 90, "requests": 1, "seconds": 30}
     found.queues(0, 0)
-    found.run({"backends": {}, "fallback": {each: FALLBACK[each] for each in pool_alone}
-               | {"wait": wait}})  # fmt: skip
+    found.hold(requests=1)
     found.ready(False)
     try:
         until(lambda: found.is_ready() and found.metric("relay_fallback_open") == 1)
@@ -276,3 +281,32 @@ def test_a_request_waits_for_the_first_engine_of_a_pool_without_a_backend(found:
     assert found.metric("relay_wakes_total") >= 2
     until(lambda: found.metric("relay_fallback_open") == 0)
     assert found.asked(4).keys() <= {*found.engines}
+
+
+def test_no_request_is_lost_while_all_engines_of_a_pool_go_and_come_back(found: Pool):
+    found.queues(0, 0)
+    found.hold(requests=8)
+    until(found.is_ready)
+    statuses: Counter[int] = Counter()
+    ended = threading.Event()
+
+    def ask_on() -> None:
+        while not ended.is_set():
+            statuses[ask("spill-8b", address=ADDRESS, max_tokens=1)[0]] += 1
+
+    with ThreadPoolExecutor(4) as clients:
+        asking = [clients.submit(ask_on) for _ in range(4)]
+        try:
+            for waits in (1, 2, 3, 4):
+                before = statuses[200]
+                until(lambda before=before: statuses[200] >= before + 20)
+                found.ready(False)
+                until(lambda: found.metric("relay_waiting_requests") > 0)
+                found.ready(True)
+                until(lambda least=waits: found.metric(ENDED_WAITS) >= least)
+        finally:
+            found.ready(True)
+            ended.set()
+        for each in asking:
+            each.result(30)
+    assert set(statuses) == {200}, statuses

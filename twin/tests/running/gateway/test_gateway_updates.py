@@ -14,7 +14,13 @@ import pytest
 from twin.cluster.gateway.envoy.process import EnvoyProcess
 from twin.tests.running.gateway.client import ADDRESS, MODELS_READ, PORT, ask, spread
 from twin.tests.running.gateway.cluster import BLOCK
-from twin.tests.running.gateway.manifests import gateway, model_rules, pool_ref, route
+from twin.tests.running.gateway.manifests import (
+    gateway,
+    model_rules,
+    picker_check,
+    pool_ref,
+    route,
+)
 from twin.world.capacity import GivenCertificate, World
 
 SECOND, THIRD = f"127.32.{BLOCK}.2", f"127.32.{BLOCK}.3"
@@ -258,6 +264,7 @@ def test_a_killed_envoy_comes_back(cluster, eventually):
 
 
 def test_a_dead_picker_ends_requests_or_is_passed_by_as_its_pool_says(models, cluster, eventually):
+    cluster.apply(*(picker_check(f"{model}-epp") for model in ("llama", "gemma")))
     cluster.kill("llama-epp")
     cluster.kill("gemma-epp")
     closed = eventually(lambda: (a := ask("llama-8b"))[0] == 500 and a)
@@ -267,3 +274,5 @@ def test_a_dead_picker_ends_requests_or_is_passed_by_as_its_pool_says(models, cl
     for model in ("llama", "gemma"):
         cluster.start_picker(model, reads=MODELS_READ)
     eventually(lambda: ask("llama-8b")[0] == 200, 20)
+    for model in ("llama", "gemma"):
+        cluster.delete("networking.gke.io/v1", "HealthCheckPolicy", f"{model}-epp")

@@ -70,6 +70,20 @@ def test_envoy_starts_with_all_files_there(plane):
     ]
 
 
+def test_of_many_backends_most_clusters_contain_their_endpoints(plane):
+    plane.apply(gateway_model(*(f"m{n:02}" for n in range(15)), *(f"o{n:02}" for n in range(15))))
+    files = {file.name for file in (plane.folder / "eds").iterdir()}
+    assert len(files) == 40
+    stored = json.loads((plane.folder / "cds.json").read_text())["resources"]
+    inside = {each["name"]: each for each in stored if each["type"] == "STATIC"}
+    assert len(stored) == 60
+    assert {f"{name.replace('/', '--')}.json" for name in inside}.isdisjoint(files)
+    cluster = inside["pool/ns/o14"]
+    assert "eds_cluster_config" not in cluster
+    (group,) = cluster["load_assignment"]["endpoints"]
+    assert len(group["lb_endpoints"]) == 2
+
+
 def test_old_clusters_outlive_the_routes_to_them(plane, monkeypatch):
     plane.apply(gateway_model("a"))
     plane.apply(gateway_model("b"))

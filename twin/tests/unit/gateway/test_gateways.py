@@ -1,9 +1,11 @@
 """Gateways translated: addresses, extensions, certificates, statuses."""
 
 import base64
+from typing import Any
 
 import pytest
 
+from gke_inference.catalogue.url_maps import MAX_URL_MAP_BYTES, url_map_bytes
 from twin.cluster.gateway import named
 from twin.cluster.gateway.translation.gateways import programmed
 from twin.cluster.gateway.translation.objects import NamedAddress
@@ -139,3 +141,24 @@ def test_a_route_that_lost_its_gateway_loses_its_status():
     lost["status"] = {"parents": [{"controllerName": "networking.gke.io/gateway"}]}
     found = translate(snapshot(lost))
     assert [u.status for u in found.statuses if u.kind == "HTTPRoute"] == [{"parents": []}]
+
+
+def test_a_gateway_whose_routes_do_not_fit_into_a_url_map_is_not_programmed():
+    def named(count: int) -> list[Any]:
+        header = {"name": "X-Gateway-Model-Name"}
+        return [
+            route(
+                f"r{n}", rule(to_pool("m"), matches=[{"headers": [{**header, "value": f"m{n}"}]}])
+            )
+            for n in range(count)
+        ]
+
+    fits = url_map_bytes(named(100)) // 100
+    most = MAX_URL_MAP_BYTES // (fits + 4)  # numbers of four digits are longer
+    assert 2000 < most < 3000  # of routes without filters
+    found = translate(snapshot(gateway(), *model("m"), *named(most)))
+    assert conditions(found, "Gateway", "gw")["Programmed"] == "!Pending"
+    found = translate(snapshot(gateway(), *model("m"), *named(most + 100)))
+    assert conditions(found, "Gateway", "gw")["Programmed"] == "!Invalid"
+    assert "URL map: must be at most 1,000,000 bytes, got about 1,0" in str(found.statuses)
+    assert found.gateways == {}

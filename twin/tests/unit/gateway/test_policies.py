@@ -78,6 +78,17 @@ def test_the_health_check_of_an_extensions_service_decides_how_its_program_is_pr
     assert found["endpoint"]["health_check_config"] == {"port_value": 9005}
 
 
+def test_a_picker_is_probed_as_seldom_as_other_backends_unless_its_service_has_a_policy():
+    _, backend = pool_with()
+    assert backend.picker.health == HealthCheck("TCP", "/", "", None, 15, 15, 1, 2)
+    [name] = [obj["metadata"]["name"] for obj in model("m") if obj["kind"] == "Service"]
+    target = {"group": "", "kind": "Service", "name": name}
+    connects = {"type": "TCP", "tcpHealthCheck": {"portSpecification": "USE_SERVING_PORT"}}
+    check = policy("HealthCheckPolicy", "p", target, checkIntervalSec=1, config=connects)
+    _, backend = pool_with(check)
+    assert (backend.picker.health.kind, backend.picker.health.interval_seconds) == ("TCP", 1)
+
+
 def test_the_probe_of_a_moved_program_goes_where_its_health_port_moved():
     target = {"group": "", "kind": "Service", "name": "bbr"}
     check = {
