@@ -13,6 +13,7 @@ from planner.amount import price_notes
 from planner.choice.alternatives import alternatives
 from planner.choice.coldstart import spare_replicas
 from planner.choice.cost import amount_of, unverified_mark
+from planner.choice.floors import floors
 from planner.choice.image_plan import ImageChoice
 from planner.choice.plan import Choice, Plan, ladder
 from planner.choice.question import Estimate
@@ -262,10 +263,30 @@ def _print_floor(best: Choice, rungs: list[Choice]) -> None:
     )
 
 
+def _print_other_floors(answer: Plan) -> None:
+    """Print the floor of each region, and what costs less than the first one but is no floor."""
+    found = floors(answer)
+    if len(found.regions) > 1:
+        each = (f"{region} {_priced(one) if one else 'none'}" for region, one in found.regions)
+        console.print(f"floors by region, $/h: {', '.join(each)}")
+    for one in found.temporary:
+        how = "its price on demand is not known" if one.is_sold else "it is not sold on demand"
+        console.print(
+            f"no floor: {_priced(one.choice)} $/h; {one.choice.provisioning} nodes end, and {how}"
+        )
+
+
+def _priced(one: Choice) -> str:
+    replicas = f"{one.replicas} of " if one.replicas > 1 else ""
+    usd = one.usd_per_hour.value if one.usd_per_hour else None
+    return f"{replicas}{one.candidate.form.label} {_money(usd)}{unverified_mark([one.price])}"
+
+
 def _print_best(answer: Plan, best: Choice) -> None:
     console.print(f"1: {'; '.join(best.notes)}")
     ways = ladder(best, answer.choices)
     _print_floor(best, ways)
+    _print_other_floors(answer)
     rungs = [
         f"{each.provisioning} {_money(each.usd_per_hour.value if each.usd_per_hour else None)}"
         for each in ways
