@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.accuracy import figure
-from planner.speed.points import BETWEEN, FIRST
+from planner.speed.points import BETWEEN, FIRST, QUANTITIES
 
 Row = dict[str, Any]
 
@@ -95,6 +95,17 @@ def _ratio_error(field: str) -> Callable[[list[Row]], float | None]:
     return value
 
 
+def _intervals(quantity: str) -> Bound:
+    """Return the bound of how far the share of intervals that hold is from what they promise."""
+    held = figure("held_percent", intervals=quantity)
+
+    def value(rows: list[Row]) -> float | None:
+        found = held(rows)
+        return None if found is None else round(abs(found - 80), 1)
+
+    return Bound(f"80 % intervals, model left out, {quantity}, points from 80", value, 4)
+
+
 def _planner(
     engine: str, quantity: str, title: str, median: float, nine_in_ten: float
 ) -> Iterator[Bound]:
@@ -147,10 +158,12 @@ BOUNDS: dict[str, tuple[Bound, ...]] = {
     ),
     "accuracy": (
         *_planner("vllm", BETWEEN, "vLLM, model left out, ms between tokens", 10, 30),
+        *_planner("vllm", FIRST, "vLLM, model left out, ms to first token", 30, 90),
         *_planner("all", FIRST, "all engines, model left out, ms to first token", 30, 90),
         Bound(
             "wrong accelerator, model left out, %", figure("wrong_chip_percent", contests="all"), 3
         ),
+        *map(_intervals, QUANTITIES),
     ),
     "replays": (
         Bound("round robin and least request, µs per request", _replay("robin", "least"), 2.0),

@@ -94,8 +94,6 @@ _STORED, _STREAMED = "boot-disk", "streamed"
 
 def _options(served: ServedModel, rung: Rung) -> Iterator[Option]:
     source, image = _source(served, rung), _image(served, rung)
-    found = engine(served.settings.engine).hardware
-    streams = rung.kind in found and found[rung.kind].streamed
 
     def option(
         what: str, *, is_used: bool, why_not: str = "", weights: str = source, image: str = image
@@ -104,7 +102,9 @@ def _options(served: ServedModel, rung: Rung) -> Iterator[Option]:
         where = served.name, served.region, rung.label
         return Option(*where, what, start, is_used, why_not)
 
-    why_no_streamer = "" if streams else f"engine {served.settings.engine} reads files"
+    why_no_streamer = (
+        "" if _streams(served, rung) else f"engine {served.settings.engine} reads files"
+    )
     for weights, what in _WEIGHTS.items():
         why_not = why_no_streamer if weights == _STREAMER else ""
         yield option(what, is_used=weights == source, why_not=why_not, weights=weights)
@@ -148,9 +148,16 @@ def _source(served: ServedModel, rung: Rung) -> str:
     """Return where a replica reads its weights, one of `WEIGHTS`."""
     if served.settings.disk is not None:
         return _DISK
-    # a profile tunes reads of mounts; engines that stream have none
-    tuned = rung.kind == "tpu" and served.is_tuned
+    if _streams(served, rung):
+        return _STREAMER
+    tuned = rung.kind == "tpu" and served.is_tuned  # a profile tunes reads of mounts
     return _CACHED if served.site.storage.cache_zones or tuned else _BUCKET
+
+
+def _streams(served: ServedModel, rung: Rung) -> bool:
+    """Return whether the engine reads weights from the bucket without a mount."""
+    found = engine(served.settings.engine).hardware
+    return rung.kind in found and found[rung.kind].streamed
 
 
 def _image(served: ServedModel, rung: Rung) -> str:

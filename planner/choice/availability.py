@@ -36,7 +36,7 @@ def notes(word: str, region: str, provisioning: str) -> tuple[str, ...]:
         availability(provisioning),
         f"zones {', '.join(zone.rpartition('-')[2] for zone in zones)}"
         if zones
-        else "zones not listed",
+        else "zones not listed (docs/provisioning-types.md)",
     ]
     if minimum := hardware(word).gke_minimum:
         found.append(f"GKE {minimum['standard']} or later")

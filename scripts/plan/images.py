@@ -74,4 +74,4 @@ def print_image_plan(
     if output.is_data:
         print_data(images_as_data(choices), output)
     else:
-        print_images(model, rate, model.steps, choices[:rows])
+        print_images(model, rate, model.steps, choices, rows)

@@ -9,6 +9,7 @@ import typer
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import one_of
 from gke_inference.sizing.architectures import Architecture, find, known, of_config
+from gke_inference.sizing.shapes import is_embedding
 from infra.reading.load import stack_names
 from planner.advice.kv_cache import kv_advice
 from planner.choice.chart import draw
@@ -256,6 +257,12 @@ def plan(
         "speculative": guess_of(speculative),
     }  # fmt: skip
     question = _question(found, asked, filters, write)
+    if is_embedding(model) and not output.is_data:
+        console.print(
+            f"{model} makes embeddings, which this plan does not rank: it is of {found.name} with "
+            f"{made} tokens of text per answer. `gke-inference cost` has the price of a million "
+            "prompt tokens (docs/unit-cost.md)"
+        )
     _show(
         question,
         _Shown(rows, every, output, explain, pick, chart, write, name, batch, conversations),

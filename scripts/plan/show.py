@@ -13,8 +13,9 @@ from planner.amount import price_notes
 from planner.choice.alternatives import alternatives
 from planner.choice.coldstart import spare_replicas
 from planner.choice.cost import amount_of, unverified_mark
+from planner.choice.floors import floors
 from planner.choice.image_plan import ImageChoice
-from planner.choice.plan import Choice, Plan, ladder
+from planner.choice.plan import TEMPORARY, Choice, Plan, ladder
 from planner.choice.question import Estimate
 from planner.choice.ties import tie
 from scripts.terminal.console import console
@@ -262,10 +263,30 @@ def _print_floor(best: Choice, rungs: list[Choice]) -> None:
     )
 
 
+def _print_other_floors(answer: Plan) -> None:
+    """Print the floor of each region, and what costs less than the first one but is no floor."""
+    found = floors(answer)
+    if len(found.regions) > 1:
+        each = (f"{region} {_priced(one) if one else 'none'}" for region, one in found.regions)
+        console.print(f"floors by region, $/h: {', '.join(each)}")
+    for one in found.temporary:
+        how = "its price on demand is not known" if one.is_sold else "it is not sold on demand"
+        console.print(
+            f"no floor: {_priced(one.choice)} $/h; {one.choice.provisioning} nodes end, and {how}"
+        )
+
+
+def _priced(one: Choice) -> str:
+    replicas = f"{one.replicas} of " if one.replicas > 1 else ""
+    usd = one.usd_per_hour.value if one.usd_per_hour else None
+    return f"{replicas}{one.candidate.form.label} {_money(usd)}{unverified_mark([one.price])}"
+
+
 def _print_best(answer: Plan, best: Choice) -> None:
     console.print(f"1: {'; '.join(best.notes)}")
     ways = ladder(best, answer.choices)
     _print_floor(best, ways)
+    _print_other_floors(answer)
     rungs = [
         f"{each.provisioning} {_money(each.usd_per_hour.value if each.usd_per_hour else None)}"
         for each in ways
@@ -284,9 +305,9 @@ def images_as_data(choices: Sequence[ImageChoice]) -> list[dict[str, Any]]:
 
 
 def print_images(
-    model: Architecture, rate: float, steps: int, choices: Sequence[ImageChoice]
+    model: Architecture, rate: float, steps: int, choices: Sequence[ImageChoice], rows: int
 ) -> None:
-    """Print the cost of images or videos on each accelerator."""
+    """Print the cost of images or videos on each accelerator, for the first rows."""
     width, height, frames = model.output
     kind = "video" if model.is_video else "image"
     size = f"{width}x{height}" + (f" and {frames} frames" if model.is_video else "")
@@ -294,7 +315,7 @@ def print_images(
         "ACCELERATOR", figure(f"S/{kind.upper()}"), figure("CHIPS", spare=1), "BOUGHT", "REGION",
         figure("$/H"), figure(f"$/1000 {kind.upper()}S"), "SERVED HERE",
     )  # fmt: skip
-    for one in choices:
+    for one in choices[:rows]:
         table.add_row(
             one.accelerator, f"{one.seconds_low:.2f}-{one.seconds_high:.2f}", str(one.chips),
             one.provisioning, one.region, _money(one.usd_per_hour),
@@ -309,8 +330,20 @@ def print_images(
             f"{', '.join(one.name for one in known() if one.pipeline)} alone. These prices are for "
             "comparison, with a server of your own."
         )
-    elif not all(one.is_served for one in choices):
+    elif not all(one.is_served for one in choices[:rows]):
         console.print(
             "SERVED HERE: no where the image server has no pipeline for the hardware; these prices "
             "are for comparison."
+        )
+    _print_image_floor(choices)
+
+
+def _print_image_floor(choices: Sequence[ImageChoice]) -> None:
+    """Print the cheapest choice whose nodes stay, unless it is the first one."""
+    served = [one for one in choices if one.is_served]
+    floor = next((one for one in served if one.provisioning not in TEMPORARY), None)
+    if floor is not None and choices[0].provisioning in TEMPORARY:
+        console.print(
+            f"{choices[0].provisioning} nodes end: the floor is {floor.accelerator} "
+            f"{floor.provisioning} in {floor.region}, {_money(floor.usd_per_hour)} $/h"
         )

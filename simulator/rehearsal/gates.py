@@ -159,9 +159,11 @@ class Gates:
                 return
             region[left] = self._at[name]
             if name in lost:
-                if self._front.is_global:
-                    continue  # a connection that fails is tried in the next region
-                return
+                if not self._front.is_global:
+                    return
+                # a connection that fails is tried in the next region, and counts as a failure
+                self._count(name, len(left), now)
+                continue
             live = [
                 (number, share) for number, share in self._versions(model, name) if serving[number]
             ]
@@ -182,12 +184,18 @@ class Gates:
             refused = len(left)
             if self._front.is_global:
                 refused = min(refused, self._ejections.room(name))
-            if not self._ejections.failed(name, refused, now):
+            if not self._count(name, refused, now):
                 return
-            message = f"{self._front.failures} failures in a row: ejected"
-            self._log.add(now, "front.ejected", name, message)
             left = left[refused:]
             pool[left] = UNSERVED
+
+    def _count(self, region: str, failures: int, now: float) -> bool:
+        """Count failures in a row of a region; return whether it is ejected now."""
+        is_ejected = self._ejections.failed(region, failures, now)
+        if is_ejected:
+            message = f"{self._front.failures} failures in a row: ejected"
+            self._log.add(now, "front.ejected", region, message)
+        return is_ejected
 
     def _versions(self, model: Model, region: str) -> list[tuple[int, float]]:
         """Return the pools of a model in a region, with their shares."""

@@ -75,9 +75,16 @@ class Recorder:
         self._rows: dict[str, Row] = {}
 
     @property
-    def _is_whole(self) -> bool:
-        source, option = self._config.args_source, self._config.option
-        return source is source.TESTPATHS and not option.keyword and not option.markexpr
+    def _whole(self) -> tuple[str, ...] | None:
+        """Files and folders of which all tests were asked for; None for those of the project."""
+        config, option = self._config, self._config.option
+        if option.keyword or option.markexpr:
+            return ()
+        if config.args_source is config.args_source.TESTPATHS:
+            return None
+        places = [config.invocation_params.dir / arg for arg in config.args if "::" not in arg]
+        root = config.rootpath
+        return tuple(str(one.relative_to(root)) for one in places if one.is_relative_to(root))
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Note when a test begins, and what else the machine does at that time."""
@@ -106,13 +113,18 @@ class Recorder:
         )
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Forget the tests that no longer exist, after a run of all."""
-        if self._is_whole:
-            existing = {item.nodeid for item in session.items}
-            update(
-                lambda rows: [row for row in rows if row["test"] in existing],
-                self._config.rootpath,
+        """Forget the tests that no longer exist where all tests were asked for."""
+        whole = self._whole
+        existing = {item.nodeid for item in session.items}
+
+        def exists(test: str) -> bool:
+            file = Path(test.partition("::")[0])
+            return test in existing or not (
+                whole is None or any(file.is_relative_to(place) for place in whole)
             )
+
+        if whole != () and existing:  # none after an error of the collection
+            update(lambda rows: [row for row in rows if exists(row["test"])], self._config.rootpath)
 
 
 def recorded(root: Path) -> list[Row]:

@@ -170,9 +170,14 @@ def shape_of(model: str, quantization: str | None = None) -> ModelShape:
     return replace(
         made,
         bits=bits or made.bits,
-        embedding=_EMBEDDING.search(name) is not None,
+        embedding=is_embedding(name),
         vision=vision,
     )
+
+
+def is_embedding(name: str) -> bool:
+    """Return whether a model makes embeddings, by its name."""
+    return _EMBEDDING.search(name) is not None
 
 
 def _estimate(name: str) -> ModelShape:
@@ -181,7 +186,7 @@ def _estimate(name: str) -> ModelShape:
         for number, unit in _SIZE.findall(name.rsplit("/", 1)[-1])
     ] or [float(number) * (1.0 if unit in "bB" else 1e-3) for number, unit in _SIZE.findall(name)]
     if not sizes:
-        if _EMBEDDING.search(name):
+        if is_embedding(name):
             sizes = [0.3]
         else:
             raise ValueError(f"the size of a model must be in its name, got {name!r}")

@@ -84,7 +84,7 @@ def test_a_fault_has_the_replicas_and_refusals_of_the_twin(local, name):
     assert outcome.refused == pytest.approx(timeline["client"]["refused"], rel=0.1, abs=1)
 
 
-def test_the_loss_of_a_region_has_the_replicas_of_the_twin(deployed):
+def test_the_loss_of_a_region_has_the_replicas_and_failures_of_the_twin(deployed):
     timeline = timeline_of("region-loss")
     example = EXAMPLES / "three-regions" / "Pulumi.three-regions.yaml"
     platform = described(parse(json.dumps(platform_of(example))), deployed).platform
@@ -92,8 +92,11 @@ def test_the_loss_of_a_region_has_the_replicas_of_the_twin(deployed):
     shares = share_within(found, timeline["ready"], most=0)  # of one replica in each region
     assert len(shares) == 3
     assert all(share >= 0.9 for share in shares.values()), shares
-    # refusals are not compared: those of the recording come from a machine at its limit
-    assert sum(one.sent for one in found.outcomes.values()) == timeline["requests"]["sent"]
+    requests = timeline["requests"]
+    assert sum(one.sent for one in found.outcomes.values()) == requests["sent"]
+    # a request in the lost region is refused on the twin, and lost with its replica here
+    failed = sum(one.failed for one in found.outcomes.values())
+    assert failed == pytest.approx(requests["refused"], rel=0.1, abs=1)
     lost = next(each for each in found.workloads if each.workload.region == "europe-west4")
     assert min(each.ready for each in lost.recorded) == 0
     assert lost.recorded[-1].ready == 1

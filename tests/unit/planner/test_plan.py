@@ -12,6 +12,7 @@ from gke_inference.sizing.shapes import shape
 from planner.choice.bound import bound
 from planner.choice.chart import draw
 from planner.choice.explain import explain
+from planner.choice.floors import floors
 from planner.choice.plan import Choice, best_forms, ladder, plan
 from planner.choice.question import Estimate, sequences, traits_of, work_of
 from planner.choice.ties import Tie, tie
@@ -227,6 +228,35 @@ def test_the_first_choice_is_on_nodes_that_nobody_takes_back():
     assert not cheapest.is_floor
     only = plan(question(provisioning=("spot",))).choices
     assert only[0].provisioning == "spot"
+
+
+def test_each_region_has_its_floor_and_what_is_not_sold_on_demand_is_none():
+    asked = question(
+        "qwen3-32b",
+        rate=1.0,
+        bits=(16,),
+        accelerators=("nvidia-h100-80gb", "nvidia-rtx-pro-6000"),
+        regions=("us-central1", "asia-northeast1"),
+    )
+    found = floors(plan(asked))
+    first = [(name, one and one.candidate.form.label) for name, one in found.regions]
+    assert first == [("us-central1", "nvidia-rtx-pro-6000 x1"), ("asia-northeast1", None)]
+    (one,) = found.temporary
+    assert (one.choice.candidate.form.label, one.choice.provisioning, one.is_sold) == (
+        "nvidia-h100-80gb x1", "spot", False,
+    )  # fmt: skip
+
+
+def test_hardware_whose_price_on_demand_is_unknown_is_no_floor():
+    asked = question(
+        bits=(16,),
+        rate=3.0,
+        accelerators=("nvidia-a100-40gb", "nvidia-l4"),
+        regions=("asia-northeast1",),
+    )
+    (one,) = floors(plan(asked)).temporary
+    assert (one.choice.candidate.form.word, one.is_sold) == ("nvidia-a100-40gb", True)
+    assert floors(plan(replace(asked, provisioning=("spot",)))).temporary == ()
 
 
 def test_choices_whose_costs_can_be_equal_are_a_tie():

@@ -58,4 +58,4 @@ def test_a_boot_disk_with_images_and_the_streamer_are_sources_on_gpu() -> None:
     assert {each.why_not for each in found} == {""}
     ours = [each for each in found if (each.model, each.region) == ("llama-3.1-8b", "us-central1")]
     used = {each.what for each in ours if each.is_used}
-    assert used == {"Cloud Storage FUSE, cached", "secondary boot disk"}
+    assert used == {"Run:ai Model Streamer", "secondary boot disk"}

@@ -310,3 +310,36 @@ def test_speculation_of_a_model_that_decodes_nothing_is_refused():
         "--speculative: must not be set: nothing is decoded, got it with the embedding model "
         "'bge-m3'"
     )
+
+
+def table_of(*arguments: str) -> str:
+    answer = CliRunner().invoke(build_app(("plan",)), ["plan", *arguments])
+    assert answer.exit_code == 0, answer.exception
+    return " ".join(answer.stdout.split())
+
+
+def test_a_plan_of_images_names_the_cheapest_nodes_that_stay_also_below_its_rows():
+    few = ("--region", "us-central1", "--rows", "1")
+    shown = table_of("flux.1-schnell", *few)
+    assert "spot nodes end: the floor is tpu-v6e on-demand in us-central1, 5.40 $/h" in shown
+    kept = table_of("flux.1-schnell", *few, "--provisioning", "on-demand")
+    assert "the floor is" not in kept
+
+
+def test_a_plan_of_a_model_of_embeddings_says_that_it_is_of_text():
+    few = ("--accelerator", "nvidia-l4", "--region", "us-central1", "--rows", "1")
+    said = "qwen3-embedding-0.6b makes embeddings, which this plan does not rank"
+    assert said in table_of("qwen3-embedding-0.6b", *few)
+    assert "embeddings" not in table_of("qwen3-0.6b", *few)
+
+
+def test_a_plan_of_two_regions_has_the_floor_of_each_and_what_is_none():
+    shown = table_of(
+        "llama-3.1-8b", "--bits", "16", "--rate", "3", "--context", "16384", "--rows", "1",
+        *("--accelerator", "nvidia-h100-80gb", "--accelerator", "nvidia-rtx-pro-6000"),
+        *("--region", "us-central1", "--region", "asia-northeast1"),
+    )  # fmt: skip
+    floors = "us-central1 nvidia-rtx-pro-6000 x1 4.50, asia-northeast1 none"
+    assert f"floors by region, $/h: {floors}" in shown
+    assert "no floor: nvidia-h100-80gb x1 " in shown
+    assert "$/h; spot nodes end, and it is not sold on demand" in shown

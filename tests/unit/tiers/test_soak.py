@@ -96,6 +96,16 @@ def test_a_part_of_the_soak_tests_replaces_its_own_rows_only(project, whole):
     assert set(results(project)) == kept | {"a_long_one_loses_nothing"}
 
 
+def test_a_run_of_a_file_forgets_the_tests_that_it_no_longer_has(project, whole):
+    file = "test_faults_of_all_kinds.py"
+    renamed = {**GONE, "test": f"{file}::test_renamed", "date": LONG_AGO}
+    update(lambda rows: [*rows, renamed], project)
+    run(project, "--soak", f"{file}::test_one_that_fails")
+    assert "renamed" in results(project)
+    run(project, "--soak", file)
+    assert set(results(project)) == {"gone", "a_long_one_loses_nothing", "one_that_fails"}
+
+
 def test_runs_at_the_same_time_keep_the_rows_of_each_other(tmp_path):
     for file in (RESULTS, PAGE):
         (tmp_path / file).parent.mkdir(parents=True)

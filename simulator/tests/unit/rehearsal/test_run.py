@@ -152,6 +152,19 @@ def test_a_lost_region_sends_its_clients_to_the_next_one_behind_a_global_front()
     assert total(joined, "us-central1").answered >= 300 + 235
 
 
+def test_failed_connections_eject_a_lost_region_before_it_is_back_without_engines():
+    regions = (region("us-central1"), region("europe-west4"))
+    down = Step(title="down", after=120, outages=("europe-west4-*",))
+    back = Step(title="back", after=10, outages=())
+    front = Front(is_global=True, failures=3)
+    both = Steady(1.0, 155, regions=("us-central1", "europe-west4"))
+    found = run(platform(*regions, steps=(down, back), front=front), both)
+    (ejected,) = [event.seconds for event in found.log.events if event.kind == "front.ejected"]
+    assert 120 < ejected < 130
+    assert ready(found, 1)[-1] == 0
+    assert total(found, "europe-west4").refused == 0
+
+
 def test_a_region_that_could_not_be_ejected_is_ejected_once_another_is_back():
     found = Ejections(Front(is_global=True, failures=3), regions=2)
     assert found.failed("a", 3, now=0.0)
