@@ -119,6 +119,11 @@ class Line:
         """Hourly price of a replica on that rung; it also lists the unpriced rungs before it."""
         return None if self.first is None else _replica(self.options)
 
+    @property
+    def unpriced(self) -> tuple[str, ...]:
+        """Rungs without a price, in order."""
+        return tuple(option.rung for option in self.options if option.price is None)
+
 
 @dataclass(frozen=True)
 class Bill:

@@ -20,6 +20,9 @@ UNRECORDED = {
     "monitoring_googleapis_com:uptime_check_time_until_ssl_cert_expires": (
         "no recorded stack has a host name whose certificate is checked"
     ),
+    "process_resident_memory_bytes": (
+        "records have no series of processes; the inventory of a running platform asks for it"
+    ),
 }
 """Series that no recorded platform exports, by the beginning of their name, and why."""
 

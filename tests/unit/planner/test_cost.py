@@ -79,6 +79,7 @@ def test_a_figure_on_a_rung_behind_one_without_a_price_misses_that_one():
         for line in found.lines
         if (line.served.model, line.served.region) == ("llama-3.3-70b", "asia-northeast1")
     )
+    assert line.unpriced == ("nvidia-h100-80gb x8 on-demand",)
     lacks = "nvidia-h100-80gb x8 on-demand in asia-northeast1"
     for part in (found, found.by("model")["llama-3.3-70b"], found.by("region")["asia-northeast1"]):
         assert all(lacks in names for names in missing(part).values())
