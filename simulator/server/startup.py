@@ -55,11 +55,10 @@ def stages(deployment: Deployment, *, compiled: bool) -> dict[str, float]:
         deployment.model
     ).startswith(("gs://", "s3://"))
     rate = rules["weights_streamed_gb_per_second" if streamed else "weights_gb_per_second"]
-    compile_seconds = rules[f"compile_{'tpu' if kind == 'tpu' else 'gpu'}"]
+    compiler = "tpu" if kind == "tpu" else "gpu"
+    compile_seconds = rules[f"compile_cached_{compiler}" if compiled else f"compile_{compiler}"]
     if deployment.flags.enforce_eager and kind != "tpu":
         compile_seconds = 0.0
-    elif compiled:
-        compile_seconds = rules["compile_cached"]
     return {
         "initialise": rules["initialise"],
         "weights": shape.weights_gb / rate,

@@ -11,5 +11,6 @@ def engine_durations(rules: Rules) -> dict[str, float]:
         "weights_streamed_gb_per_second": float(rules.value("engine.weights.rate-streamed")),
         "compile_gpu": rules.seconds("engine.compile.gpu"),
         "compile_tpu": rules.seconds("engine.compile.tpu"),
-        "compile_cached": rules.seconds("engine.compile.cached"),
+        "compile_cached_gpu": rules.seconds("engine.compile.cached-gpu"),
+        "compile_cached_tpu": rules.seconds("engine.compile.cached-tpu"),
     }

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gke_inference.catalogue.data_file import read_table
-from gke_inference.catalogue.versions import builds, images
+from gke_inference.catalogue.versions import builds, images, lock
 
 _FILE = Path(__file__).parent / "data" / "image_contents.yaml"
 _SHELLS = ("sh", "bash", "/bin/sh", "/bin/bash")
@@ -79,7 +79,19 @@ def _contents(entry: Mapping[str, Any]) -> Contents:
 
 
 def contents_of(reference: str) -> Contents | None:
-    """Return the contents of an image by its reference; None if the lock does not have it.
+    """Return the contents of an image by its reference; None if the lock does not have it."""
+    return contents().get(_name_of(reference))
+
+
+def has_engine(reference: str) -> bool:
+    """Return whether an image of the lock, or the build that stands for it, has an engine."""
+    engines = {str(entry["image"]) for entry in lock()["engines"].values()}
+    ours = {build.target for name, build in builds().items() if name in engines}
+    return _name_of(reference) in engines | ours
+
+
+def _name_of(reference: str) -> str:
+    """Return the entry in the lock or the target of a build; empty if the lock has neither.
 
     The name decides, so that a mirror, another tag or a digest is the same image.
     """
@@ -87,13 +99,11 @@ def contents_of(reference: str) -> Contents | None:
     name = path.rpartition(":")[0] if ":" in path.rpartition("/")[2] else path
     exact = {image.repository: entry for entry, image in images().items()}
     if name in exact and exact[name] in contents():
-        return contents()[exact[name]]
+        return exact[name]
     last = name.rpartition("/")[2]
-    targets = {build.target for build in builds().values()}
-    if last in targets:
-        return contents().get(last)
-    short = {image.short_name: entry for entry, image in images().items()}
-    return contents().get(short.get(last, ""))
+    if last in {build.target for build in builds().values()}:
+        return last
+    return {image.short_name: entry for entry, image in images().items()}.get(last, "")
 
 
 @dataclass(frozen=True)

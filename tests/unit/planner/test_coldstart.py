@@ -11,6 +11,8 @@ from twin.host.paths import REPOSITORY
 
 SAME = {
     "node.create.gpu": ("node", "gpu", "seconds"),
+    "node.create.cpu": ("node", "cpu", "seconds"),
+    "node.create.tpu": ("node", "tpu", "seconds"),
     "node.create.flex-start": ("queue", "flex-start", "seconds"),
     "agent.image.engine": ("image", "plain", "seconds"),
     "agent.image.streamed": ("image", "streamed", "seconds"),
@@ -20,6 +22,8 @@ SAME = {
     "engine.weights.rate-streamed": ("weights", "streamer", "gb_per_second"),
     "engine.compile.gpu": ("compile", "gpu", "seconds"),
     "engine.compile.tpu": ("compile", "tpu", "seconds"),
+    "engine.compile.cached-gpu": ("compile", "cached-gpu", "seconds"),
+    "engine.compile.cached-tpu": ("compile", "cached-tpu", "seconds"),
 }
 
 

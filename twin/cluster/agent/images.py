@@ -1,14 +1,12 @@
 """Simulated image pulls on nodes."""
 
-import re
 import threading
 
+from gke_inference.catalogue.image_contents import has_engine
 from twin.cluster.nodes.node_objects import STREAMING_LABEL
 from twin.wire.kube import JsonObject
 from twin.world.rules import Rules
 
-_LARGE = re.compile(r"vllm|diffusion")
-"""Images with an engine, which are gigabytes in size."""
 _BOOT_DISK_LABEL = "cloud.google.com.node-restriction.kubernetes.io/gke-secondary-boot-disk"
 
 
@@ -29,7 +27,7 @@ class Images:
         labels: dict[str, str] = node["metadata"].get("labels", {})
         if any(label.startswith(_BOOT_DISK_LABEL) for label in labels):
             return self._rules.seconds("agent.image.boot-disk")
-        if not _LARGE.search(image):
+        if not has_engine(image):
             return self._rules.seconds("agent.image.small")
         if labels.get(STREAMING_LABEL) == "true":
             return self._rules.seconds("agent.image.streamed")

@@ -22,7 +22,8 @@ RULES = {
     "weights_streamed_gb_per_second": 2.0,
     "compile_gpu": 60,
     "compile_tpu": 420,
-    "compile_cached": 25,
+    "compile_cached_gpu": 25,
+    "compile_cached_tpu": 97,
 }
 
 

@@ -18,7 +18,8 @@ RULES = {
     "weights_streamed_gb_per_second": 2.0,
     "compile_gpu": 60,
     "compile_tpu": 420,
-    "compile_cached": 25,
+    "compile_cached_gpu": 25,
+    "compile_cached_tpu": 97,
 }
 TPU = {"GKE_INFERENCE_SIM_ACCELERATOR": "tpu-v6e-slice", "GKE_INFERENCE_SIM_CHIPS": "4"}
 
@@ -126,7 +127,7 @@ def test_an_engine_that_knows_no_rules_starts_at_once():
 def test_stages_follow_the_rules_and_the_size_of_the_model():
     cold = stages(on_tpu({}), compiled=False)
     assert cold == {"initialise": 20, "weights": pytest.approx(32.12), "compile": 420}
-    assert stages(on_tpu({}), compiled=True)["compile"] == 25
+    assert stages(on_tpu({}), compiled=True)["compile"] == 97
     assert stages(on_tpu({}, "--load-format=runai_streamer"), compiled=False)[
         "weights"
     ] == pytest.approx(8.03)

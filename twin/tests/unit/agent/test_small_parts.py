@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
+from gke_inference.catalogue.versions import images, lock
 from twin.cluster.agent import lifecycle, probes
 from twin.cluster.agent.images import Images
 from twin.cluster.agent.launching.static_server import ConfigurationError, application, read_site
@@ -176,6 +177,18 @@ def test_how_long_an_image_takes_depends_on_the_node(labels: dict[str, str], sec
     assert images.pull_seconds("vllm/vllm-openai:1", node) == seconds
     images.keep("vllm/vllm-openai:1", node)
     assert images.pull_seconds("vllm/vllm-openai:1", node) == 0
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        *sorted({images()[entry["image"]].reference for entry in lock()["engines"].values()}),
+        "europe-west4-docker.pkg.dev/acme/gke-inference/sglang-gpu:0.5.21",
+    ],
+)
+def test_every_engine_of_the_lock_has_a_large_image(image: str):
+    node = {"metadata": {"uid": "1", "labels": {}}}
+    assert Images(Rules()).pull_seconds(image, node) == 69.0
 
 
 def test_the_catalogue_serves_what_its_nginx_configuration_says(tmp_path: Path):
