@@ -72,7 +72,7 @@ def follow(place: Consumers, work: Callable[[EndpointTier], Awaitable[None]]) ->
         tier = EndpointTier(place.cloud.paths)
         await tier.reconcile()
         await work(tier)
-        place.publish({BANK: 1})
+        place.publish({})
         await tier.reconcile()
 
     asyncio.run(run())
