@@ -49,9 +49,13 @@ def _check(world: World) -> Iterator[Finding]:
 def _large_url_maps(world: World) -> Iterator[Finding]:
     by_gateway: dict[tuple[str, str], list[Obj]] = defaultdict(list)
     for route in world.of("HTTPRoute"):
-        for parent in entries(route.body, "spec", "parentRefs"):
-            namespace = str(at(parent, "namespace") or route.namespace)
-            by_gateway[namespace, str(at(parent, "name"))].append(route)
+        parents = {
+            (str(at(parent, "namespace") or route.namespace), str(at(parent, "name")))
+            for parent in entries(route.body, "spec", "parentRefs")
+            if (at(parent, "kind") or "Gateway") == "Gateway"
+        }
+        for gateway in parents:  # once, however many of its listeners the route names
+            by_gateway[gateway].append(route)
     for (namespace, name), routes in by_gateway.items():
         size = url_map_bytes(route.body for route in routes)
         if size > MAX_URL_MAP_BYTES:

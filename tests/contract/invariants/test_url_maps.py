@@ -28,3 +28,13 @@ def test_a_gateway_has_as_many_models_as_fit_into_a_url_map():
     (found,) = RULE.check(World("c", tuple(routed(1299)), None))
     assert found.field == "spec.parentRefs"
     assert "the 1,299 routes of Gateway models/acme-gateway become one URL map" in found.why
+
+
+def test_a_route_of_two_listeners_of_a_gateway_counts_once():
+    every = routed(1298)
+    for route in every:
+        (parent,) = route.body["spec"]["parentRefs"]
+        route.body["spec"]["parentRefs"] = [
+            {**parent, "sectionName": section} for section in ("http", "https")
+        ]
+    assert list(RULE.check(World("c", tuple(every), None))) == []

@@ -88,7 +88,7 @@ def test_other_commands_have_no_host(tmp_path, monkeypatch, runs, command):
 
 
 def test_official_plugins_have_no_host(tmp_path, monkeypatch, runs):
-    monkeypatch.setattr(engine_module, "WarmHosts", lambda *_: pytest.fail("hosts were started"))
+    monkeypatch.setattr(program_hosts, "WarmHosts", lambda *_: pytest.fail("hosts were started"))
     engine_of(tmp_path, monkeypatch, None, object()).run("up", "-s", "local")
     assert ATTACHED not in runs[0]
 

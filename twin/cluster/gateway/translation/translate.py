@@ -131,9 +131,7 @@ def _refuse_large_url_map(snapshot: Snapshot, gateway: GatewayParts) -> None:
     routes = [route for key in keys if (route := snapshot.get("HTTPRoute", *key)) is not None]
     size, most = url_map_bytes(routes), int(all_rules()["gateway.url-map"].value)
     if gateway.refused is None and size > most:
-        text = (
-            f"URL map: must be at most {most:,} bytes, got about {size:,} of {len(keys):,} routes"
-        )
+        text = f"must be at most {most:,} bytes, got about {size:,} of {len(keys):,} routes"
         gateway.refused = Problem("Invalid", f"URL map: {text}", "Programmed")
 
 

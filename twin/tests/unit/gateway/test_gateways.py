@@ -160,5 +160,5 @@ def test_a_gateway_whose_routes_do_not_fit_into_a_url_map_is_not_programmed():
     assert conditions(found, "Gateway", "gw")["Programmed"] == "!Pending"
     found = translate(snapshot(gateway(), *model("m"), *named(most + 100)))
     assert conditions(found, "Gateway", "gw")["Programmed"] == "!Invalid"
-    assert "URL map: must be at most 1,000,000 bytes, got about 1,0" in str(found.statuses)
+    assert "'URL map: must be at most 1,000,000 bytes, got about 1,0" in str(found.statuses)
     assert found.gateways == {}
