@@ -1,5 +1,6 @@
 """Simulated image pulls on nodes."""
 
+import re
 import threading
 
 from gke_inference.catalogue.image_contents import has_engine
@@ -7,6 +8,8 @@ from twin.cluster.nodes.node_objects import STREAMING_LABEL
 from twin.wire.kube import JsonObject
 from twin.world.rules import Rules
 
+_OTHER_ENGINES = re.compile("vllm|sglang|tritonserver|text-generation-inference|diffusion")
+"""Names of engines in images that the lock does not have, such as a user's own build."""
 _BOOT_DISK_LABEL = "cloud.google.com.node-restriction.kubernetes.io/gke-secondary-boot-disk"
 
 
@@ -27,7 +30,7 @@ class Images:
         labels: dict[str, str] = node["metadata"].get("labels", {})
         if any(label.startswith(_BOOT_DISK_LABEL) for label in labels):
             return self._rules.seconds("agent.image.boot-disk")
-        if not has_engine(image):
+        if not has_engine(image) and not _OTHER_ENGINES.search(image):
             return self._rules.seconds("agent.image.small")
         if labels.get(STREAMING_LABEL) == "true":
             return self._rules.seconds("agent.image.streamed")

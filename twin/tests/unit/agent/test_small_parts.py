@@ -184,9 +184,10 @@ def test_how_long_an_image_takes_depends_on_the_node(labels: dict[str, str], sec
     [
         *sorted({images()[entry["image"]].reference for entry in lock()["engines"].values()}),
         "europe-west4-docker.pkg.dev/acme/gke-inference/sglang-gpu:0.5.21",
+        "europe-west4-docker.pkg.dev/acme/own/pytorch-vllm-serve:1",
     ],
 )
-def test_every_engine_of_the_lock_has_a_large_image(image: str):
+def test_every_image_with_an_engine_is_large(image: str):
     node = {"metadata": {"uid": "1", "labels": {}}}
     assert Images(Rules()).pull_seconds(image, node) == 69.0
 
