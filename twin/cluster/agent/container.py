@@ -65,6 +65,8 @@ class Container:
     running_since: float | None = None
     state: JsonObject = field(default_factory=dict[str, Any])
     last_state: JsonObject = field(default_factory=dict[str, Any])
+    log_began: int = field(init=False)
+    """Size of the log before it: an earlier pod of this name has written to the file."""
     evicted: str = ""
     """Why its pod was evicted; empty if it was not."""
     _killed_for: str = ""
@@ -75,6 +77,7 @@ class Container:
 
     def __post_init__(self) -> None:
         self.state = {"waiting": {"reason": "ContainerCreating"}}
+        self.log_began = self.log.stat().st_size if self.log.exists() else 0
         fast = self.rules.speed > 1 and not self.launch.is_real
         simulated = bool(self.launch.argv) or self.launch.kind is Kind.ENGINE
         for name in ("startupProbe", "readinessProbe", "livenessProbe"):

@@ -36,7 +36,6 @@ class Limits:
             if "emptyDir" in volume
         }
         self._volumes = folder / "volumes"
-        self._began: dict[str, int] = {}
         self.due = 0.0
         """Monotonic time of the next look."""
 
@@ -82,13 +81,6 @@ class Limits:
                 return f'Usage of EmptyDir volume "{name}" exceeds the limit "{size}". '
         return ""
 
-    def _log_bytes(self, container: Container) -> int:
-        """Return what a container of this pod wrote to its log, as far as the kubelet keeps it."""
-        size = _file_bytes(container.log)
-        # the file goes on with what an earlier pod of this name wrote
-        began = self._began.setdefault(container.name, size)
-        return min(size - began, _LOG_BYTES)
-
     def _too_much(self, containers: list[Container]) -> str:
         """Return why the pod's ephemeral storage is too much; empty if it is not."""
         given = {each.name: part(each.spec, *_LIMITS).get(_STORAGE) for each in containers}
@@ -99,7 +91,7 @@ class Limits:
         }
         if not limits:
             return ""
-        logs = {each.name: self._log_bytes(each) for each in containers}
+        logs = {each.name: _log_bytes(each) for each in containers}
         disks = [n for n, each in self._empty.items() if each.get("medium") != "Memory"]
         used = sum(logs.values()) + sum(folder_bytes(self._volumes / name) for name in disks)
         if used > (total := sum(limits.values())):
@@ -144,8 +136,10 @@ def folder_bytes(folder: Path) -> int:
     return total
 
 
-def _file_bytes(file: Path) -> int:
-    return file.stat().st_size if file.exists() else 0
+def _log_bytes(container: Container) -> int:
+    """Return what a container wrote to its log, as far as the kubelet keeps it."""
+    size = container.log.stat().st_size if container.log.exists() else 0
+    return min(size - container.log_began, _LOG_BYTES)
 
 
 def _in_binary(size: int) -> str:

@@ -143,9 +143,9 @@ def test_a_pod_whose_logs_and_volumes_exceed_its_ephemeral_storage_is_evicted(
     (folder / "file").write_bytes(bytes(2 << 20))
     on_disk = {"emptyDir": {}, "name": "cache"}
     in_memory = {"emptyDir": {"medium": "Memory"}, "name": "cache"}
+    (tmp_path / "c.log").write_text("of an earlier pod of this name\n")
     container = make(SMALL, **disk("2Mi"))
     assert not run(container, Limits(pod(in_memory), tmp_path), lambda: container.finished, 3)
-    (tmp_path / "c.log").write_text("of an earlier pod of this name\n")
     limits = Limits(pod(on_disk), tmp_path)
     assert not run(container, limits, lambda: container.finished, 3)
     with (tmp_path / "c.log").open("a") as log:
@@ -165,6 +165,17 @@ def test_a_container_whose_log_exceeds_its_ephemeral_storage_has_its_pod_evicted
     assert run(container, limits, lambda: container.finished, 20, other)
     found = status.pod_status(pod(), [container, other], time.time())
     assert found["message"] == 'Container c exceeded its local ephemeral storage limit "2Mi". '
+
+
+def test_what_a_container_logs_before_the_first_look_counts(make: Make, tmp_path: Path) -> None:
+    container = make(f"print('x' * {3 << 20}, flush=True); {SMALL}", **disk("2Mi"))
+    container.tick()
+    end = time.monotonic() + 20
+    while not container.log.exists() or container.log.stat().st_size < 3 << 20:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    Limits(pod(), tmp_path).look([container], 0.1)
+    assert container.evicted
 
 
 def test_a_process_that_has_ended_has_no_memory() -> None:
