@@ -47,6 +47,8 @@ _CLI = {
     "PULUMI_SKIP_CHECKPOINTS": "true",
 }
 _LAST_LINES = 15
+_TREE = "/tree/"
+"""Folder of a checkout; other places are of libraries."""
 _PLACE = re.compile(r'File "([^"]+)", line (\d+)')
 
 
@@ -234,7 +236,7 @@ def _recorded(cli: Runner, stack: str, side: Checkout, project: Path) -> tuple[S
         raise RunError(
             side,
             "the program does not run with the twin and the packages of this checkout, so there is "
-            f"nothing to compare with: {brief(_reason(done.stdout + done.stderr))}",
+            f"nothing to compare with: {reason(done.stdout + done.stderr)}",
         )
     [file] = (project.parent / "state" / ".pulumi" / "stacks").glob(f"*/{stack}.json")
     document: State = json.loads(file.read_text())
@@ -246,12 +248,14 @@ def _recorded(cli: Runner, stack: str, side: Checkout, project: Path) -> tuple[S
     return tuple(resources)
 
 
-def _reason(output: str) -> str:
-    """Return the errors in the output of the CLI, on one line."""
+def reason(output: str) -> str:
+    """Return the errors in the output of the CLI, on one line, as `brief` does."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     at = next((n for n, line in enumerate(lines) if line == "Diagnostics:"), None)
     told = lines[at + 1 :] if at is not None else lines
-    return " ".join(told[:_LAST_LINES])
+    whole = " ".join(told)
+    short = brief(whole)  # of all lines, because the last place is in one of the last
+    return short if short != whole else " ".join(told[:_LAST_LINES])
 
 
 def brief(error: str) -> str:
@@ -260,13 +264,14 @@ def brief(error: str) -> str:
     places = _PLACE.findall(trace)
     if not places:
         return error
-    file, line = places[-1]
-    return f"{said} ({file.rpartition('/tree/')[2]}, line {line})"
+    own = [place for place in places if _TREE in place[0]]
+    file, line = (own or places)[-1]
+    return f"{said} ({file.rpartition(_TREE)[2]}, line {line})"
 
 
 def _previewed(cli: Runner, stack: str, side: Checkout, project: Path) -> tuple[Step, ...]:
     answer = cli.run(project, "preview", "-s", stack, "--json", "--show-sames")
     if answer.returncode:
-        told = preview_errors(answer.stdout) or _reason(answer.stderr + answer.stdout)
+        told = preview_errors(answer.stdout) or reason(answer.stderr + answer.stdout)
         raise RunError(side, f"the preview failed: {brief(one_line(told))}")
     return tuple(json.loads(answer.stdout)["steps"])
