@@ -73,6 +73,7 @@ class Recorder:
         """
         self._config = config
         self._rows: dict[str, Row] = {}
+        self._is_collected = True
 
     @property
     def _whole(self) -> tuple[str, ...] | None:
@@ -85,6 +86,10 @@ class Recorder:
         places = [config.invocation_params.dir / arg for arg in config.args if "::" not in arg]
         root = config.rootpath
         return tuple(str(one.relative_to(root)) for one in places if one.is_relative_to(root))
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Note a file that could not be read: its tests may exist."""
+        self._is_collected &= not report.failed
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Note when a test begins, and what else the machine does at that time."""
@@ -123,7 +128,7 @@ class Recorder:
                 whole is None or any(file.is_relative_to(place) for place in whole)
             )
 
-        if whole != () and existing:  # none after an error of the collection
+        if whole != () and existing and self._is_collected:
             update(lambda rows: [row for row in rows if exists(row["test"])], self._config.rootpath)
 
 

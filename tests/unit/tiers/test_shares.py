@@ -1,5 +1,6 @@
 """Distribution of the unit tier over workers."""
 
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -152,6 +153,7 @@ def test_a_share_tells_of_each_call_and_of_every_fault(option, shares, silent):
 
 def test_a_file_of_an_sdk_is_compiled_once_its_loader_has_read_it(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     source = tmp_path / "never_imported" / "__init__.py"
     source.parent.mkdir()
     source.write_text("")

@@ -96,6 +96,14 @@ def test_a_part_of_the_soak_tests_replaces_its_own_rows_only(project, whole):
     assert set(results(project)) == kept | {"a_long_one_loses_nothing"}
 
 
+def test_a_file_that_cannot_be_read_keeps_its_rows(project, whole):
+    broken = project / "test_gone.py"
+    broken.write_text("import a_module_that_is_not_there\n")
+    run(project, "--soak", "--continue-on-collection-errors")
+    broken.unlink()
+    assert "gone" in results(project)
+
+
 def test_a_run_of_a_file_forgets_the_tests_that_it_no_longer_has(project, whole):
     file = "test_faults_of_all_kinds.py"
     renamed = {**GONE, "test": f"{file}::test_renamed", "date": LONG_AGO}
