@@ -7,7 +7,7 @@ from typing import Any
 
 from bench.laboratory.policies import BASELINE, DEFAULTS, SHIPPED
 from bench.laboratory.rows import Row
-from twin.drawings.svg import darkened
+from twin.drawings.svg import write
 
 _COLOURS = {
     BASELINE: "#c03028",
@@ -41,7 +41,6 @@ def draw(rows: list[Row], folder: Path) -> list[Path]:
     matplotlib.use("svg")
     matplotlib.rcParams["svg.hashsalt"] = "gke-inference"
     plot: Any = importlib.import_module("matplotlib.pyplot")
-    folder.mkdir(parents=True, exist_ok=True)
     files: list[Path] = []
     for workload in dict.fromkeys(str(row["workload"]) for row in rows):
         figure, (left, right) = plot.subplots(1, 2, figsize=_SIZE_INCHES, layout="constrained")
@@ -63,8 +62,6 @@ def draw(rows: list[Row], folder: Path) -> list[Path]:
             axes.tick_params(labelsize=8)
         left.legend(fontsize=8, frameon=False)
         file = folder / f"routing-{workload.replace('_', '-')}.svg"
-        figure.savefig(file, metadata={"Date": None})
-        file.write_text(darkened(file.read_text()))
-        plot.close(figure)
+        write(plot, figure, file)
         files.append(file)
     return files

@@ -94,7 +94,7 @@ class ServedModel:
     @property
     def from_zero(self) -> FromZero:
         """The limits of requests that wait for its first replica, if it is from zero."""
-        return self.settings.replicas.from_zero or FromZero()
+        return self.settings.from_zero
 
     @property
     def buffer_rungs(self) -> Mapping[int, Rung]:

@@ -14,7 +14,6 @@ from infra.rules.versions import check_from_zero
 from infra.stack import (
     ClusterMode,
     Form,
-    FromZero,
     Layer,
     Model,
     Platform,
@@ -169,7 +168,7 @@ def _check_from_zero(
         return
     for region in platform.regions_of(model):
         yield from check_from_zero(platform, region, at)
-    limits = replicas.from_zero or FromZero()
+    limits = model.from_zero
     path = join(where, "from_zero", "idle_seconds")
     yield from idle_problems(path, limits.idle_seconds, platform.monitoring.scrape_seconds)
     yield from _check_wait(join(where, "from_zero"), model, limits)

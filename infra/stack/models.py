@@ -300,9 +300,12 @@ class Model(Settings):
     @property
     def waits(self) -> WaitLimits | None:
         """The limits of requests that wait while no replica is ready, or None if none waits."""
-        if self.is_from_zero:
-            return self.replicas.from_zero or FromZero()
-        return self.replicas.hold
+        return self.from_zero if self.is_from_zero else self.replicas.hold
+
+    @property
+    def from_zero(self) -> FromZero:
+        """The limits of requests that wait for its first replica, if it is from zero."""
+        return self.replicas.from_zero or FromZero()
 
     @property
     def sizes(self) -> tuple[Size, ...]:

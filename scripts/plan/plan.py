@@ -322,7 +322,7 @@ def _draw(answer: Plan, file: Path) -> None:
         shown = draw(answer, file)
     except InputError as error:
         raise CommandError(option_of(error, PLAN_OPTIONS)) from None
-    file.write_text(darkened(file.read_text()))
+    file.write_text(darkened(file.read_text(encoding="utf-8")), encoding="utf-8")
     console.print(f"wrote {file} with {shown} choices", markup=False, soft_wrap=True)
 
 

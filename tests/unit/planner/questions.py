@@ -6,7 +6,7 @@ from gke_inference.sizing.architectures import find
 from planner.choice.question import Question
 
 
-def question(name: str = "llama-3.1-8b", **changes) -> Question:
+def question(name: str = "llama-3.1-8b", **changes: Any) -> Question:
     model = find(name)
     assert model is not None
     values: dict[str, Any] = {

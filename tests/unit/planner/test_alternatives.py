@@ -7,22 +7,13 @@ import pytest
 from gke_inference.sizing.architectures import find
 from planner.choice.alternatives import Alternative, alternatives, cloud_run_price
 from planner.choice.plan import Plan, plan
-from planner.choice.question import Question
 from planner.fit.tables import table
+from tests.unit.planner.questions import question
 from twin.host.paths import REPOSITORY
 
 
 def planned(name: str = "llama-3.1-8b", **changes: Any) -> Plan:
-    model = find(name)
-    assert model is not None
-    values: dict[str, Any] = {
-        "rate": 0.01,
-        "given": 1000,
-        "made": 200,
-        "regions": ("us-central1",),
-        **changes,
-    }
-    return plan(Question(model, **values))
+    return plan(question(name, **{"rate": 0.01, **changes}))
 
 
 def found(answer: Plan) -> dict[str, Alternative]:

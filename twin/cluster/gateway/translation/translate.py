@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gke_inference.catalogue.url_maps import url_map_bytes
+from gke_inference.catalogue.url_maps import MAX_URL_MAP_BYTES, url_map_bytes
 from twin.cluster.gateway.translation.attachment import Attachment, attach, parent_refs
 from twin.cluster.gateway.translation.authorization import authorize
 from twin.cluster.gateway.translation.backends import pool_conditions
@@ -38,7 +38,6 @@ from twin.cluster.gateway.translation.objects import (
 )
 from twin.cluster.gateway.translation.policies import policy_statuses, reached_from_afar
 from twin.cluster.gateway.translation.routes import translate_route
-from twin.world.rules import all_rules
 
 TargetKey = tuple[str, str, str, str]
 
@@ -129,7 +128,7 @@ def _refuse_large_url_map(snapshot: Snapshot, gateway: GatewayParts) -> None:
     """Refuse a Gateway with more routes than fit into a URL map (rule gateway.url-map)."""
     keys = {key for attached in gateway.attached.values() for key in attached}
     routes = [route for key in keys if (route := snapshot.get("HTTPRoute", *key)) is not None]
-    size, most = url_map_bytes(routes), int(all_rules()["gateway.url-map"].value)
+    size, most = url_map_bytes(routes), MAX_URL_MAP_BYTES
     if gateway.refused is None and size > most:
         text = f"must be at most {most:,} bytes, got about {size:,} of {len(keys):,} routes"
         gateway.refused = Problem("Invalid", f"URL map: {text}", "Programmed")
